@@ -4,57 +4,15 @@
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "ref/reference.h"
+#include "tests/ref/differing.h"
 #include "tests/support/check.h"
-#include "tests/support/slow_attention.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef long double real;
-
 /* The slow attention takes seconds for what the reference does in milliseconds. */
 static bool is_small(const fa_problem *p) {
   return p->heads_q * p->batch * (p->seqlen_q + 4) * p->seqlen_k * (p->head_dim + p->head_dim_v) < 60000000;
-}
-
-/* Elements that disagree: relative to the terms behind an element (slow_array.mag). */
-static int64_t count_bad(const fa_want *want, const slow_array *slow) {
-  int64_t bad = 0;
-  if (want->n != slow->n) return want->n + slow->n;
-  for (int64_t e = 0; e < want->n; ++e) {
-    const real exact = slow->value[e];
-    if (want->value[e] == (double)exact) continue;
-    bad += !(fabsl(want->value[e] - exact) <= 1e-12L * slow->mag[e]);
-  }
-  return bad;
-}
-
-/* The slow one computes `other`, which usually is the case's own problem. Returns the elements that differ. */
-static int64_t differing(const fa_case *c, const fa_problem *other) {
-  static const fa_tensor_id forward_ids[] = {FA_T_O, FA_T_LSE}, backward_ids[] = {FA_T_DQ, FA_T_DK, FA_T_DV};
-  const fa_problem *p = &c->problem;
-  const fa_ref_options opt = {.n_threads = 1};
-  fa_tensors in;
-  fa_wants forward = {0}, backward = {0};
-  slow_outputs slow = {0};
-  fa_error err = {""};
-  int64_t bad = 0;
-  REQUIRE(fa_case_build(c, &in, &err) == FA_OK);
-  fa_status status = fa_ref_forward(p, &in, &opt, &forward, &err);
-  if (status == FA_OK && p->backward)
-    status = fa_ref_backward(p, &in, NULL, NULL, &forward, &opt, &backward, &err);
-  CHECK_MSG(status == FA_OK, "%s: %s", c->name, err.text);
-  slow_forward(other, &in, &slow);
-  if (p->backward) slow_backward(other, &in, NULL, NULL, &slow);
-  for (int k = 0; status == FA_OK && k < 2; ++k)
-    bad += count_bad(&forward.t[forward_ids[k]], &slow.t[forward_ids[k]]);
-  for (int k = 0; status == FA_OK && p->backward && k < 3; ++k)
-    bad += count_bad(&backward.t[backward_ids[k]], &slow.t[backward_ids[k]]);
-  slow_outputs_free(&slow);
-  fa_wants_free(&forward);
-  fa_wants_free(&backward);
-  fa_tensors_free(&in);
-  return bad;
 }
 
 /* ---- one change in what the slow one computes: some case must tell it ---- */
@@ -84,14 +42,14 @@ static void test_file(const char *path, bool (*const *change)(fa_problem *), int
   for (int64_t i = 0; i < list.n; ++i) {
     const fa_case *c = &list.v[i];
     if (!is_small(&c->problem)) continue;
-    const int64_t bad = differing(c, &c->problem);
+    const int64_t bad = differing(c, &c->problem, NULL);
     CHECK_MSG(bad == 0, "%s: %lld elements", c->name, (long long)bad);
     ++n;
     for (int k = 0; k < n_changes; ++k) {
       fa_problem other;
       if (told[k]) continue;
       REQUIRE(fa_problem_copy(&other, &c->problem) == FA_OK);
-      if (change[k](&other)) told[k] += differing(c, &other) > 0;
+      if (change[k](&other)) told[k] += differing(c, &other, NULL) > 0;
       fa_problem_free(&other);
     }
   }
