@@ -80,7 +80,6 @@ static fa_strides dbias_strides(const fa_bias *b, const fa_attention *a) {
 }
 
 static void place_gradients(const fa_problem *p, const fa_attention *a, fa_gradients *g) {
-  fa_gradients_init(g);
   g->d_o = g->dq = g->dk = g->dv = memory;
   g->do_stride = a->o_stride;
   g->dq_stride = a->q_stride;
@@ -127,6 +126,7 @@ static fa_status make_problem(const fa_problem *p, int n_processors, fa_args *x,
                               fa_error *err) {
   const fa_status status = fa_args_flex_make(p, &x->flex, err);
   set_calls(p, n_processors, x);
+  fa_gradients_init(&x->g); /* a plan asks whether a delta is given */
   *why = fa_args_beyond(p);
   if (status != FA_OK || *why) return status;
   if (p->family == FA_MERGE)
