@@ -19,7 +19,7 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "its masks end at the diagonal"
     if p.left >= 0 and p.seqlen_q > p.seqlen_k:
         return "its windows go with no more rows than keys"
-    if backward and p.has_bias_grad and p.bias_spec["shape"][2] != 1:
+    if backward and p.has_bias_grad and (p.bias_spec["shape"][2] != 1 or p.seqlen_q == 1):
         return "its dBias is rounded with the scale, and where it is a sum its parts are, which no arithmetic says"
     if backward and p.seqlen_q == 1 and p.seqlen_k == 1:
         return "no backward of one pair"

@@ -48,8 +48,7 @@ def _run_packed(torch: Any, p: Problem, call: Any) -> Any:
     q, k, v = (aligned(getattr(call, name)) for name in "qkv")
     found = torch.ops.aten._cudnn_attention_forward(q, k, v, None, *lengths, True, 0.0, p.causal, False, scale=p.scale)
     o, lse, cu_q, cu_k, most_q, most_k, seed, offset, _ = found
-    flat = lse.squeeze(-1)
-    out = result(o=o, lse=flat if flat.shape[0] == p.heads_q else flat.transpose(0, 1), kernel="aten::_cudnn_attention_forward")
+    out = result(o=o, lse=lse.squeeze(-1).transpose(0, 1), kernel="aten::_cudnn_attention_forward")  # it is [T, H, 1]
     if call.wants_gradients:
         out.dq, out.dk, out.dv = torch.ops.aten._cudnn_attention_backward(
             aligned(call.do), q, k, v, o, lse, seed, offset, None, cu_q, cu_k, most_q, most_k, 0.0, p.causal, scale=p.scale
