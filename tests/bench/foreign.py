@@ -25,6 +25,7 @@ CPU_ROWS = ["fwd:64:256:full", "fwd:64:256:causal"]
 TOKENS, CHANNELS = 16384, 2048
 MOST_DIFFERENCE = 0.05
 KERNELS = "tests/bench/foreign_kernels.py"
+HEADER = f"\n{'TFLOP/s':22} {'':10} {'before':>8} {'after':>8} {'bench':>9} {'ratio':>7} {'clock':>9} {'ratio':>7}"
 
 
 class Row:
@@ -146,20 +147,20 @@ def main(arguments):
     if not options.cpu and not torch.cuda.is_available():
         stop("there is no GPU; --cpu tries it without one")
     kernels = find_kernels(options)
-    lines, wrong = [], 0
+    wrong = 0
     for row in (Row(name, options.cpu) for name in options.rows):
         before = direct_times(torch, row, kernels, options.reps)
         entries, gpu = bench(options.program, row, list(kernels))
         after = direct_times(torch, row, kernels, options.reps)
+        print(HEADER)
         for name in kernels:
             text, fine = line(row, name, entries.get(name, {}), before[name], after[name])
-            lines.append(text)
+            print(text)
             wrong += not fine
         if not options.cpu:
             torch.cuda.empty_cache()
-            lines.append(f"{'':22} GPU {gpu}")
-    print(f"\n{'TFLOP/s':22} {'':10} {'before':>8} {'after':>8} {'bench':>9} {'ratio':>7} {'clock':>9} {'ratio':>7}")
-    print("\n".join(lines))
+            print(f"{'':22} GPU {gpu}")
+        sys.stdout.flush()  # a row takes minutes, and a run may be cut short
     return 1 if wrong else 0
 
 
