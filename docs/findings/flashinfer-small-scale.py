@@ -1,0 +1,16 @@
+"""FlashInfer's single prefill (fa2) of 3 keys: with a scale of 0 or 1e-8 keys behind the end take part, and a negative scale is NaN."""
+import flashinfer
+import torch
+
+torch.manual_seed(0)
+q, k, v = (torch.randn(n, 1, 64, dtype=torch.bfloat16, device="cuda") for n in (16, 3, 3))
+scores = q[:, 0].double() @ k[:, 0].double().T
+wrong = []
+for scale in (0.0, 1e-8, -0.125):
+    o, lse = flashinfer.single_prefill_with_kv_cache(q, k, v, sm_scale=scale, backend="fa2", return_lse=True)
+    got = o[:, 0].float().cpu().numpy()
+    want = ((scores * scale).softmax(1) @ v[:, 0].double()).cpu().numpy()
+    n = lse[0, 0].double().exp2().item()
+    print(f"scale {scale}: O", got[0, :2], "want", want[0, :2], "; sum of exponentials", n, "want", (scores * scale).exp().sum(1)[0].item())
+    wrong.append(not abs(got - want).max() < 0.05)
+raise SystemExit(int(any(wrong)))
