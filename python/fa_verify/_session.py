@@ -16,7 +16,11 @@ from fa_verify._timing import Timer
 from fa_verify._transport import Memory, from_files
 
 #: Exceptions whose text contains one of these mean that the device is lost: only another process can go on.
-_LOST_DEVICE = ("CUDA error", "cudaError", "CUDA_ERROR", "HIP error", "illegal memory access")
+#: What exceptions say of errors that no later call of the process survives. Libraries that check their launches themselves give CUDA's words alone.
+_LOST_DEVICE = (
+    "CUDA error", "cudaError", "CUDA_ERROR", "HIP error",
+    "illegal memory access", "misaligned address", "illegal instruction", "unspecified launch failure", "global/shared address space",
+)  # fmt: skip
 _MAX_TEXT = 1500
 
 

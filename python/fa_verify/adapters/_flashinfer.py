@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fa_verify.adapters._problem import Problem
-from fa_verify.adapters._torch import cuda_missing
+from fa_verify.adapters._torch import aligned, copied, cuda_missing
 
 os.environ.setdefault("FLASHINFER_WORKSPACE_BASE", os.path.join(tempfile.gettempdir(), "fa-verify-flashinfer"))
 os.environ.setdefault("FLASHINFER_DISABLE_VERSION_CHECK", "1")
@@ -95,6 +95,13 @@ def pages(torch: Any, p: Problem, call: Any) -> tuple[Any, Any, Any, int]:
     last = [n - (u - 1) * size for n, u in zip(p.keys, used)]
     ints = {"dtype": torch.int32, "device": call.q.device}
     return torch.tensor(offsets, **ints), numbers.to(torch.int32), torch.tensor(last, **ints), size
+
+
+def caches(call: Any) -> tuple[Any, Any]:
+    """K and V, copied if they are not aligned, or if their strides differ: its kernels over pages have one set for both. The
+    stride of an axis of one element counts, too."""
+    k, v = aligned(call.k), aligned(call.v)
+    return (k, v) if k.stride() == v.stride() else (copied(k), copied(v))
 
 
 def refuses_cache(p: Problem) -> str:

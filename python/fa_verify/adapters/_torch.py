@@ -40,13 +40,14 @@ def aligned(x: Any) -> Any:
     size = x.element_size()
     fits = x.stride(-1) == 1 and x.data_ptr() % 16 == 0 and all(s * size % 16 == 0 for s in x.stride()[:-1])
     fits = fits or os.environ.get("FA_VERIFY_ALIGN") == "0"
-    return x if fits else x.clone(memory_format=_contiguous())
+    return x if fits else copied(x)
 
 
-def _contiguous() -> Any:
+def copied(x: Any) -> Any:
+    """A copy without gaps; contiguous() gives x itself where only axes of one element have other strides."""
     import torch
 
-    return torch.contiguous_format
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 def distances(torch: Any, p: Problem, device: Any, b: int = 0) -> Any:

@@ -58,9 +58,10 @@ def _cached(p: Problem, call: Any) -> Any:
         softmax_scale=p.scale, causal=p.causal, softcap=p.softcap, rotary_interleaved=p.rotary_interleaved,
         num_splits=p.splits, return_softmax_lse=True,
     )  # fmt: skip
-    for cache, written in ((call.k, k), (call.v, v)):
-        if written is not cache:
-            cache.copy_(written)
+    if p.new:
+        for cache, written in ((call.k, k), (call.v, v)):
+            if written is not cache:
+                cache.copy_(written)
     return result(o=o, lse=lse, kernel="fa3_fwd::fwd over a cache")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from fa_verify.adapters import _flashinfer
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
+from fa_verify.adapters._torch import aligned
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -24,7 +25,7 @@ def _run(call: Any) -> Any:
     wrapper.plan(
         offsets, numbers, last, p.heads_q, p.heads_kv, p.head_dim, size, q_data_type=call.q.dtype, kv_data_type=call.k.dtype, **options
     )
-    o, lse = wrapper.run(call.q[:, 0].contiguous(), (call.k, call.v), return_lse=True)
+    o, lse = wrapper.run(aligned(call.q[:, 0].contiguous()), _flashinfer.caches(call), return_lse=True)
     return result(o=o[:, None], lse=lse[:, None])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from fa_verify.adapters import _flashinfer
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
+from fa_verify.adapters._torch import aligned
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -25,7 +26,7 @@ def _run(call: Any) -> Any:
         rows, offsets, numbers, last, p.heads_q, p.heads_kv, p.head_dim, size,
         q_data_type=call.q.dtype, kv_data_type=call.k.dtype, **_flashinfer.options(p),
     )  # fmt: skip
-    o, lse = wrapper.run(call.q.flatten(0, 1), (call.k, call.v), return_lse=True)
+    o, lse = wrapper.run(aligned(call.q.flatten(0, 1)), _flashinfer.caches(call), return_lse=True)
     return result(o=o.unflatten(0, (p.batch, p.seqlen_q)), lse=lse.unflatten(0, (p.batch, p.seqlen_q)))
 
 

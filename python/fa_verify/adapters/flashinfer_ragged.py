@@ -7,6 +7,7 @@ from typing import Any
 from fa_verify.adapters import _flashinfer
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
+from fa_verify.adapters._torch import aligned
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -26,7 +27,7 @@ def _run(call: Any) -> Any:
         call.cu_seqlens_q, call.cu_seqlens_k, p.heads_q, p.heads_kv, p.head_dim,
         q_data_type=call.q.dtype, kv_data_type=call.k.dtype, **_flashinfer.options(p),
     )  # fmt: skip
-    o, lse = wrapper.run(call.q, call.k, call.v, return_lse=True)
+    o, lse = wrapper.run(*(aligned(x) for x in (call.q, call.k, call.v)), return_lse=True)
     return result(o=o, lse=lse)
 
 

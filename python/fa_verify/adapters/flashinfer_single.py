@@ -7,6 +7,7 @@ from typing import Any
 from fa_verify.adapters import _flashinfer
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
+from fa_verify.adapters._torch import aligned
 
 
 def _refuses(p: Problem, backward: bool) -> str:
@@ -19,7 +20,8 @@ def _run(call: Any) -> Any:
     import flashinfer
 
     p = Problem(call.json)
-    o, lse = flashinfer.single_prefill_with_kv_cache(call.q[0], call.k[0], call.v[0], return_lse=True, backend=_flashinfer.BACKEND, **_flashinfer.options(p))
+    q, k, v = (aligned(x[0]) for x in (call.q, call.k, call.v))
+    o, lse = flashinfer.single_prefill_with_kv_cache(q, k, v, return_lse=True, backend=_flashinfer.BACKEND, **_flashinfer.options(p))
     return result(o=o[None], lse=lse[None])
 
 
