@@ -1,4 +1,4 @@
-"""FlashInfer's prefill of packed sequences (fa2), 200 queries and 100 keys, causal: rows 0 to 126 see keys 0 to 63, whatever the mask says."""
+"""FlashInfer's prefill of packed sequences (fa2), 200 queries and 100 keys, causal: rows 0 to 127 see keys 0 to 63, whatever the mask says."""
 import flashinfer
 import torch
 

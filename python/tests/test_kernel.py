@@ -65,3 +65,16 @@ def test_supports_is_asked():
 
     assert kernel.supports(fa_verify.Case({"head_dim": 80})) == {"passes": ["forward"], "reason": "no backward above 64"}
     assert kernel.supports(fa_verify.Case({})) == {}
+
+
+@pytest.mark.parametrize(
+    "text, state",
+    [
+        ("SinglePrefillWithKVCache kernel launch failed, error: misaligned address", "error"),
+        ("CUDA error: an illegal instruction was encountered", "error"),
+        ("K has 3 heads, Q has 4", "rejected"),
+    ],
+)
+def test_an_exception_that_says_the_device_is_lost_is_no_refusal(text, state):
+    session = Session(fa_verify.kernel(lambda call: None))
+    assert session._failed(RuntimeError(text))["state"] == state
