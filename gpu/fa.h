@@ -15,7 +15,7 @@
  *   q         [total_q, heads_q, head_dim]
  *   k, v      [total_k, heads_kv, head_dim], v with head_dim_v
  *   o         [total_q, heads_q, head_dim_v]
- *   lse       [heads_q, total_q]
+ *   lse       [heads_q, total_q], or [batch, heads_q, seqlen_q] (lse_padded)
  *
  * Kernels. The fast kernels take 16-bit elements and head dims that are multiples of 8 up to 256. With a
  * bias, linear dropout or a head_dim_v different from head_dim they do not support softcap, ALiBi, p_debug,
@@ -160,6 +160,9 @@ typedef struct fa_attention {
                                             pairs; slow, for debugging [NULL] */
   const fa_flex *flex;    /* score_mod, mask_mod and block lists, in addition to masks and bias; score_mod
                              comes after softcap and before ALiBi and bias [NULL: none] */
+  bool lse_padded;        /* variable lengths: lse, and d_lse and delta with it, are [batch, heads_q, seqlen_q] all
+                             the same; what is behind a sequence's rows is not touched. Else it changes nothing
+                             [false] */
   float empty_lse;        /* lse of a fully masked row; its o is 0. PyTorch's flex_attention has -inf there
                              [+inf] */
   bool deterministic;     /* backward: the same bits every time, with more workspace [false] */

@@ -35,9 +35,6 @@ static bool cached_head_dim_v(const fa_problem *p) {
 
 /* ---- elsewhere ---- */
 
-static bool padded_lse(const fa_problem *p) {
-  return p->lse_padded;
-}
 static bool packed_bias(const fa_problem *p) {
   return fa_problem_has_packed_keys(p) && p->bias.present;
 }
@@ -60,7 +57,6 @@ const char *fa_args_beyond(const fa_problem *p) {
       {has_lists, "lists of keys (topk)"},
       {latent, "a latent cache (mla)"},
       {cached_head_dim_v, "a head_dim_v other than head_dim in a KV cache"},
-      {padded_lse, "a padded LSE of packed queries (lse_layout)"},
       {packed_bias, "a bias of packed sequences"},
       {packed_blocks, "block lists of packed sequences"},
       {flex_dropout, "dropout together with family flex, expressions or block lists"},

@@ -1,5 +1,7 @@
 #include "gpu/args/calls.h"
 
+#include "gpu/call/check.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +57,7 @@ void fa_args_free(fa_args *x) {
 static _Alignas(256) char memory[256];
 
 static fa_strides lse_strides(const fa_attention *a) {
-  const int64_t rows = a->cu_seqlens_q ? a->total_q : a->seqlen_q;
+  const int64_t rows = fa_attention_has_lse_batch(a) ? a->seqlen_q : a->total_q;
   return (fa_strides){a->heads_q * rows, 1, rows};
 }
 

@@ -30,6 +30,7 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   a->empty_lse = p->empty_lse == FA_EMPTY_POS_INF   ? INFINITY
                  : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY
                                                     : 0.0f;
+  a->lse_padded = p->lse_padded;
   a->deterministic = p->deterministic;
   if (p->leftpad_k.n) a->leftpad_k = present;
   if (p->alibi.present) a->alibi_slopes = slopes;
@@ -90,7 +91,7 @@ static const char *check_bias(const fa_problem *p, const fa_tensor *x) {
   return p->seqlen_k > 1 && x->stride[3] != 1 ? "keys are not contiguous in the bias or its gradient" : NULL;
 }
 
-/* LSE is [B, H, S] or [H, total]. */
+/* LSE is [B, H, S] or, packed, [H, total]. */
 static fa_strides lse_strides_of(const fa_tensor *t) {
   if (t->rank == 3) return (fa_strides){t->stride[0], t->stride[2], t->stride[1]};
   return (fa_strides){0, t->stride[1], t->stride[0]};
@@ -113,7 +114,7 @@ static const char *check_rows(const fa_problem *p, const fa_tensor *x, bool is_q
 }
 
 static const char *check_lse(const fa_problem *p, const fa_tensor *x) {
-  if (!x->data || x->dtype != FA_F32 || x->rank != (fa_problem_is_varlen(p) ? 2 : 3))
+  if (!x->data || x->dtype != FA_F32 || x->rank != (fa_problem_is_varlen(p) && !p->lse_padded ? 2 : 3))
     return "lse or dlse is missing, not f32, or of the wrong rank";
   return NULL;
 }

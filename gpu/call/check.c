@@ -19,6 +19,9 @@ bool fa_attention_is_varlen(const fa_attention *a) {
   return a->cu_seqlens_q || a->cu_seqlens_k;
 }
 
+bool fa_attention_has_lse_batch(const fa_attention *a) {
+  return !fa_attention_is_varlen(a) || a->lse_padded;
+}
 bool fa_attention_is_empty(const fa_attention *a) {
   return a->batch == 0 || a->seqlen_q == 0 || (fa_attention_is_varlen(a) && a->total_q == 0);
 }

@@ -34,6 +34,9 @@ typedef struct fa_extent {
   bool output;
 } fa_extent;
 fa_status fa_extent_check(const fa_extent *x, fa_error *err);
+/* Of an LSE, or what lies like it. */
+fa_extent fa_lse_extent(const fa_attention *a, const char *name, const void *data, fa_strides stride,
+                        bool output);
 
 /* Checks the arrays' contents, copied to host memory (for check_device_data). Absent ones are NULL. */
 fa_status fa_attention_check_lengths(const fa_attention *a, const int32_t *cu_seqlens_q,
@@ -47,6 +50,8 @@ fa_status fa_cu_seqlens_check(const char *name, const int32_t *cu, int64_t batch
 int64_t fa_attention_head_dim_v(const fa_attention *a);
 int fa_attention_element_bytes(const fa_attention *a);
 bool fa_attention_is_varlen(const fa_attention *a);
+/* LSE, dLSE and delta have a batch axis: rows are not packed, or the statistics are padded. */
+bool fa_attention_has_lse_batch(const fa_attention *a);
 /* True if the outputs have no elements, so that there is nothing to launch. */
 bool fa_attention_is_empty(const fa_attention *a);
 

@@ -131,7 +131,7 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
       {"v_new", kv->v_new, kv->v_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false},
       {"q", a->q, a->q_stride, batch, rows, a->heads_q, dim, bytes, false},
       {"o", a->o, a->o_stride, batch, rows, a->heads_q, dim, bytes, true},
-      {"lse", a->lse, a->lse_stride, batch, rows, a->heads_q, 1, 4, true},
+      fa_lse_extent(a, "lse", a->lse, a->lse_stride, true),
   };
   for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
     if (i > 1 || kv->cache_rows > 0) /* batch 0 in an extent would mean no batch axis */

@@ -52,6 +52,20 @@ fa_status fa_alignment_check(const char *name, const void *p, int element_bytes,
   return fa_fail(err, FA_ERR_INPUT, "%s = %p: not aligned to %d bytes", name, p, element_bytes);
 }
 
+fa_extent fa_lse_extent(const fa_attention *a, const char *name, const void *data, fa_strides stride,
+                        bool output) {
+  const bool has_batch = fa_attention_has_lse_batch(a);
+  return (fa_extent){.name = name,
+                     .data = data,
+                     .stride = stride,
+                     .batch = has_batch ? a->batch : 0,
+                     .rows = has_batch ? a->seqlen_q : a->total_q,
+                     .heads = a->heads_q,
+                     .elements = 1,
+                     .element_bytes = 4,
+                     .output = output};
+}
+
 static fa_status check_both_packed(const fa_attention *a, fa_error *err) {
   if (!a->cu_seqlens_q == !a->cu_seqlens_k) return FA_OK;
   return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but %s is given: both or neither",
@@ -100,7 +114,7 @@ fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err) {
       {"k", a->k, a->k_stride, batch, keys, a->heads_kv, a->head_dim, bytes, false},
       {"v", a->v, a->v_stride, batch, keys, a->heads_kv, head_dim_v, bytes, false},
       {"o", a->o, a->o_stride, batch, rows, a->heads_q, head_dim_v, bytes, true},
-      {"lse", a->lse, a->lse_stride, batch, rows, a->heads_q, 1, 4, true},
+      fa_lse_extent(a, "lse", a->lse, a->lse_stride, true),
       {"bias", a->bias, a->bias_stride, batch, rows, a->heads_q, a->seqlen_k, bytes, false},
   };
   const size_t n = sizeof all / sizeof *all - (a->bias ? 0 : 1);
@@ -154,8 +168,8 @@ fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_er
       {"dk", g->dk, g->dk_stride, batch, keys, a->heads_kv, a->head_dim, bytes, true},
       {"dv", g->dv, g->dv_stride, batch, keys, a->heads_kv, head_dim_v, bytes, true},
       /* and if present: */
-      {"d_lse", g->d_lse, g->dlse_stride, batch, rows, a->heads_q, 1, 4, false},
-      {"delta", g->delta, g->delta_stride, batch, rows, a->heads_q, 1, 4, false},
+      fa_lse_extent(a, "d_lse", g->d_lse, g->dlse_stride, false),
+      fa_lse_extent(a, "delta", g->delta, g->delta_stride, false),
   };
   for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
     if (i < 4 || all[i].data) status = fa_extent_check(&all[i], err);

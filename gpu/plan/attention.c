@@ -73,7 +73,8 @@ static void fill_tensors(const fa_attention *a, bool has_batch, fa_attention_par
   p->k_stride = fa_kernel_strides_of(a->k_stride, has_batch);
   p->v_stride = fa_kernel_strides_of(a->v_stride, has_batch);
   p->o_stride = fa_kernel_strides_of(a->o_stride, has_batch);
-  p->lse_stride = fa_kernel_strides_of(a->lse_stride, has_batch);
+  p->lse_stride = fa_kernel_strides_of(a->lse_stride, fa_attention_has_lse_batch(a));
+  p->lse_padded = a->lse_padded;
   p->cu_seqlens_q = a->cu_seqlens_q;
   p->cu_seqlens_k = a->cu_seqlens_k;
   p->bias = a->bias;

@@ -105,6 +105,7 @@ void fa_cache_params_fill(const fa_attention *a, fa_cache_params *p) {
                          .mask_indptr = f.mask_indptr,
                          .sinks = f.sinks,
                          .sinks_in_lse = f.sinks_in_lse,
+                         .lse_padded = f.lse_padded,
                          .top_left = f.top_left,
                          .scale = f.scale,
                          .scale_log2 = f.scale_log2,

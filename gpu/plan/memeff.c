@@ -28,7 +28,7 @@ void fa_memeff_params_fill(const fa_attention *a, const fa_gradients *g, fa_meme
 }
 
 int64_t fa_memeff_delta_fill(const fa_attention *a, const fa_gradients *g, fa_memeff_backward_params *p) {
-  const bool has_batch = !fa_attention_is_varlen(a);
+  const bool has_batch = fa_attention_has_lse_batch(a);
   const int64_t rows = has_batch ? a->seqlen_q : a->total_q;
   p->makes_delta = !g->delta;
   if (g->delta) {

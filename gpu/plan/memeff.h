@@ -2,6 +2,7 @@
 #ifndef FA_GPU_PLAN_MEMEFF_H
 #define FA_GPU_PLAN_MEMEFF_H
 
+#include "gpu/call/check.h"
 #include "gpu/kernels/params/memeff_backward.h"
 #include "gpu/kernels/registry/select.h"
 #include "gpu/plan/parts.h"
@@ -18,7 +19,7 @@
     (p)->dk = (g)->dk;                                                                                       \
     (p)->dv = (g)->dv;                                                                                       \
     (p)->do_stride = fa_kernel_strides_of((g)->do_stride, has_batch_);                                       \
-    (p)->dlse_stride = fa_kernel_strides_of((g)->dlse_stride, has_batch_);                                   \
+    (p)->dlse_stride = fa_kernel_strides_of((g)->dlse_stride, fa_attention_has_lse_batch(a));                \
     (p)->dq_stride = fa_kernel_strides_of((g)->dq_stride, has_batch_);                                       \
     (p)->dk_stride = fa_kernel_strides_of((g)->dk_stride, has_batch_);                                       \
     (p)->dv_stride = fa_kernel_strides_of((g)->dv_stride, has_batch_);                                       \
@@ -27,7 +28,7 @@
   } while (0)
 
 /* Backward, for arguments that passed all checks. The workspace holds delta, [batch][heads_q][seqlen_q] or
- * [heads_q][total_q] floats, unless the caller has it. */
+ * [heads_q][total_q] floats, as the LSE is laid out, unless the caller has it. */
 void fa_memeff_plan_backward(const fa_call *call, const fa_kernel_device *device, fa_plan *out);
 
 /* Everything but where delta is. */

@@ -13,6 +13,7 @@
 #include "gpu/kernels/parts/kind.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
+#include "gpu/kernels/parts/statistics.cuh"
 #include "gpu/kernels/parts/tile.cuh"
 
 namespace fa {
@@ -64,6 +65,28 @@ FA_DEVICE void add_splits(float (&to)[4], const float *o, const float *lse, floa
   }
 }
 
+/* Which sequence a packed row belongs to. */
+FA_DEVICE int sequence_of_row(const fa_cache_params &p, int64_t row) {
+  int low = 0, high = p.batch; /* cu_seqlens_q[low] <= row < cu_seqlens_q[high] */
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (load_global(p.cu_seqlens_q + middle) <= row)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* batch, row: as in the partial results. */
+FA_DEVICE float *combined_lse_at(const fa_cache_params &p, int64_t batch, int64_t head, int64_t row) {
+  if (p.lse_padded && p.cu_seqlens_q) {
+    batch = sequence_of_row(p, row);
+    row -= load_global(p.cu_seqlens_q + batch);
+  }
+  return p.lse + statistics_at(p, p.lse_stride, batch, head, 0, row);
+}
+
 /* Grid: x over rows, as in the partial results. */
 template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -105,7 +128,7 @@ template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
     }
   }
   if (thread == 0)
-    store_global(p.lse + batch * p.lse_stride.batch + head * p.lse_stride.head + row * p.lse_stride.row,
+    store_global(combined_lse_at(p, batch, head, row),
                  keys == -infinity() ? lse_without_keys(p, head)
                  : p.sinks_in_lse    ? total
                                      : keys);

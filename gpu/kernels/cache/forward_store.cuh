@@ -7,6 +7,7 @@
 #include "gpu/kernels/cache/pipeline.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
+#include "gpu/kernels/parts/statistics.cuh"
 
 namespace fa {
 
@@ -99,8 +100,7 @@ FA_DEVICE void store_lse(const fa_cache_params &p, const cache_work_tile &work, 
   if (p.n_splits > 1)
     store_global(p.partial_lse + partial_row(p, work, at) * p.n_splits + work.split, lse);
   else
-    store_global(p.lse + work.batch * p.lse_stride.batch + at.head * p.lse_stride.head +
-                     (work.seq.q_row + at.row) * p.lse_stride.row,
+    store_global(p.lse + statistics_at(p, p.lse_stride, work.batch, at.head, work.seq.q_row, at.row),
                  lse == -infinity() ? p.empty_lse : lse);
 }
 

@@ -9,6 +9,7 @@
 
 #include "gpu/kernels/flash/backward_rows.cuh"
 #include "gpu/kernels/parts/sink.cuh"
+#include "gpu/kernels/parts/statistics.cuh"
 #include "gpu/kernels/parts/tile.cuh"
 
 namespace fa {
@@ -63,15 +64,13 @@ template <class C> FA_DEVICE void flash_backward_prepare(const fa_backward_param
     if (chunk != 0) continue;
     float lse = infinity();
     if (exists) {
-      lse =
-          load_global(f.lse + batch * f.lse_stride.batch + head * f.lse_stride.head + row * f.lse_stride.row);
+      lse = load_global(f.lse + statistics_at(f, f.lse_stride, batch, head, seq.q_row, row0 + i));
       const row_limits limits = limits_of_row<true>(f, seq, row0 + i);
       if (limits.lo >= limits.hi || lse == -infinity())
         lse = infinity(); /* fully masked, by the masks or by a bias of -inf */
       lse = lse_of_p(f, head, lse);
       if (p.d_lse)
-        sum -= load_global(p.d_lse + batch * p.dlse_stride.batch + head * p.dlse_stride.head +
-                           row * p.dlse_stride.row);
+        sum -= load_global(p.d_lse + statistics_at(f, p.dlse_stride, batch, head, seq.q_row, row0 + i));
     }
     store_global(p.lse_log2 + in_workspace + i, lse * p.lse_factor);
     store_global(p.delta + in_workspace + i, sum);

@@ -162,7 +162,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
   if (work.n_rows <= 0) return;
   const block_range blocks = visible_blocks<C::BN, C::GENERAL>(p, seq, row0, row1);
   if (blocks.begin >= blocks.end) {
-    store_fully_masked<C>(p, seq.q_row + row0, work.n_rows, thread);
+    store_fully_masked<C>(p, work, thread);
     return;
   }
 

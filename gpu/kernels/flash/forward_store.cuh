@@ -6,28 +6,29 @@
 #include "gpu/kernels/flash/forward_config.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
+#include "gpu/kernels/parts/statistics.cuh"
 
 namespace fa {
 
-/* Addresses of this block's first row of O and LSE. */
+/* Addresses of this block's first row of O, row counting packed rows, and of LSE, row being the sequence's. */
 FA_DEVICE uint16_t *first_o_row(const fa_attention_params &p, int row) {
   return p.o + blockIdx.z * p.o_stride.batch + blockIdx.y * p.o_stride.head + row * p.o_stride.row;
 }
-FA_DEVICE float *first_lse(const fa_attention_params &p, int row) {
-  return p.lse + blockIdx.z * p.lse_stride.batch + blockIdx.y * p.lse_stride.head + row * p.lse_stride.row;
+FA_DEVICE float *first_lse(const fa_attention_params &p, const sequence &seq, int row) {
+  return p.lse + statistics_at(p, p.lse_stride, blockIdx.z, blockIdx.y, seq.q_row, row);
 }
 
 /* When all rows of this block are fully masked: O = 0, and the conventional LSE. */
 template <class C>
-FA_DEVICE void store_fully_masked(const fa_attention_params &p, int first_row, int n_rows, int thread) {
+FA_DEVICE void store_fully_masked(const fa_attention_params &p, const flash_work_tile &work, int thread) {
   constexpr int CHUNKS = C::D / 8;
-  uint16_t *o = first_o_row(p, first_row);
-  float *lse = first_lse(p, first_row);
-  for (int i = thread; i < n_rows * CHUNKS; i += C::THREADS)
+  uint16_t *o = first_o_row(p, work.seq.q_row + work.row0);
+  float *lse = first_lse(p, work.seq, work.row0);
+  for (int i = thread; i < work.n_rows * CHUNKS; i += C::THREADS)
     if (i % CHUNKS < p.head_dim_v / 8)
       store_chunk<C>(p, o + i / CHUNKS * p.o_stride.row + i % CHUNKS * 8, vec4{0, 0, 0, 0});
   const float value = lse_without_keys(p, blockIdx.y);
-  for (int row = thread; row < n_rows; row += C::THREADS) store_global(lse + row * p.lse_stride.row, value);
+  for (int row = thread; row < work.n_rows; row += C::THREADS) store_global(lse + row * p.lse_stride.row, value);
 }
 
 template <class C>
@@ -46,7 +47,7 @@ FA_DEVICE void flash_epilogue(const fa_attention_params &p, float (&o)[C::M_TILE
   const float score_scale = scores_are_modified<C>(p) ? 1.0f : p.scale;
   const uint32_t o_tile = shared_base(); /* reuses Q's space */
   uint16_t *o_global = first_o_row(p, work.seq.q_row + work.row0);
-  float *lse_global = first_lse(p, work.seq.q_row + work.row0);
+  float *lse_global = first_lse(p, work.seq, work.row0);
   FA_UNROLL
   for (int m = 0; m < C::M_TILES; ++m) {
     FA_UNROLL

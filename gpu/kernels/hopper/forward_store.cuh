@@ -4,12 +4,12 @@
 
 #include "gpu/kernels/hopper/forward_softmax.cuh"
 #include "gpu/kernels/parts/sink.cuh"
+#include "gpu/kernels/parts/statistics.cuh"
 
 namespace fa {
 
 FA_DEVICE float *hopper_lse(const fa_attention_params &p, const work_tile &work, int row) {
-  return p.lse + work.batch * p.lse_stride.batch + work.head * p.lse_stride.head +
-         (work.seq.q_row + row) * p.lse_stride.row;
+  return p.lse + statistics_at(p, p.lse_stride, work.batch, work.head, work.seq.q_row, row);
 }
 
 /* Stores those of a warp's 16 rows that exist, where the next sequence's rows follow in memory. */

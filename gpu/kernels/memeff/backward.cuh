@@ -49,8 +49,8 @@ FA_DEVICE memeff_query load_query(const fa_memeff_backward_params &p, const meme
   if (row >= t.seq.len_q) return memeff_query{{0, 0}, 0.0f, 0.0f, 0, 0};
   memeff_query q;
   q.limits = limits_of_row<true>(f, t.seq, row);
-  q.lse = lse_of_p(f, t.head, load_global(f.lse + row_at(f.lse_stride, t, row)));
-  q.delta = load_global(p.delta + row_at(p.delta_stride, t, row));
+  q.lse = lse_of_p(f, t.head, load_global(f.lse + statistics_of(f, f.lse_stride, t, row)));
+  q.delta = load_global(p.delta + statistics_of(f, p.delta_stride, t, row));
   q.bias_at = f.bias ? bias_row(f, t, row) : 0;
   q.number = f.dropout_linear ? linear_row(linear_head(f, t.batch, t.head), t.seq, row) : 0;
   return q;

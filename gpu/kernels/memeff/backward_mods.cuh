@@ -14,12 +14,18 @@
 #include "gpu/kernels/memeff/score_mods.cuh"
 #include "gpu/kernels/params/memeff_backward.h"
 #include "gpu/kernels/parts/sink.cuh"
+#include "gpu/kernels/parts/statistics.cuh"
 
 namespace fa {
 
-/* The offset of a row's LSE, delta and the like. */
+/* The offset of a row of a tensor. */
 FA_DEVICE int64_t row_at(const fa_kernel_strides &s, const memeff_coord &t, int row) {
   return t.batch * s.batch + t.head * s.head + (t.seq.q_row + static_cast<int64_t>(row)) * s.row;
+}
+/* And of its LSE, dLSE or delta. */
+FA_DEVICE int64_t statistics_of(const fa_attention_params &f, const fa_kernel_strides &s, const memeff_coord &t,
+                                int row) {
+  return statistics_at(f, s, t.batch, t.head, t.seq.q_row, row);
 }
 
 /* What the pairs of a query row need; past the last row it has no keys. */
@@ -32,8 +38,8 @@ FA_DEVICE flex_query load_flex_query(const fa_memeff_backward_params &p, const m
   const fa_attention_params &f = p.forward;
   flex_query q = {load_flex_row(f, t, row), 0.0f, 0.0f};
   if (row >= t.seq.len_q) return q;
-  q.lse = lse_of_p(f, t.head, load_global(f.lse + row_at(f.lse_stride, t, row)));
-  q.delta = load_global(p.delta + row_at(p.delta_stride, t, row));
+  q.lse = lse_of_p(f, t.head, load_global(f.lse + statistics_of(f, f.lse_stride, t, row)));
+  q.delta = load_global(p.delta + statistics_of(f, p.delta_stride, t, row));
   return q;
 }
 

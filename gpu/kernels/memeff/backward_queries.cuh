@@ -26,8 +26,8 @@ template <class T> FA_DEVICE void memeff_backward_prepare(const fa_memeff_backwa
     sum = fmaf(load_element(p.d_o, d_o + c, T()), load_element(f.o, o + c, T()), sum);
   FA_UNROLL
   for (int m = 16; m > 0; m /= 2) sum += shfl_xor(sum, m);
-  if (p.d_lse) sum -= load_global(p.d_lse + row_at(p.dlse_stride, t, row));
-  if (lane == 0) store_global(p.delta + row_at(p.delta_stride, t, row), sum);
+  if (p.d_lse) sum -= load_global(p.d_lse + statistics_of(f, p.dlse_stride, t, row));
+  if (lane == 0) store_global(p.delta + statistics_of(f, p.delta_stride, t, row), sum);
 }
 
 /* Stores dS of this warp's 16 rows by BN keys. row, key: of the lane's element 0. */

@@ -56,9 +56,9 @@ template <class C>
 FA_DEVICE float load_row_value(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, int thread) {
   const int row = row0 + thread % C::BN;
   if (thread >= 2 * C::BN || row >= t.seq.len_q) return thread < C::BN ? infinity() : 0.0f;
-  return thread < C::BN
-             ? lse_of_p(p.forward, t.head, load_global(p.forward.lse + row_at(p.forward.lse_stride, t, row)))
-             : load_global(p.delta + row_at(p.delta_stride, t, row));
+  const fa_attention_params &f = p.forward;
+  return thread < C::BN ? lse_of_p(f, t.head, load_global(f.lse + statistics_of(f, f.lse_stride, t, row)))
+                        : load_global(p.delta + statistics_of(f, p.delta_stride, t, row));
 }
 template <class C> FA_DEVICE void store_row_value(float x, int buffer, int thread) {
   if (thread < 2 * C::BN) store_shared4(C::stage(buffer) + C::VALUES_IN_STAGE + thread * 4, float_bits(x));

@@ -13,10 +13,10 @@ struct memeff_dsinks_config {
 
 /* Where a sequence's rows begin in delta. */
 FA_DEVICE int64_t first_delta(const fa_memeff_backward_params &p, const memeff_coord &t) {
-  int64_t row = t.seq.q_row;
-  if (p.forward.cu_seqlens_q && p.delta_block)
-    row = (row + static_cast<int64_t>(t.batch) * p.delta_block) / p.delta_block * p.delta_block;
-  return t.batch * p.delta_stride.batch + t.head * p.delta_stride.head + row * p.delta_stride.row;
+  if (!p.forward.cu_seqlens_q || !p.delta_block) return statistics_of(p.forward, p.delta_stride, t, 0);
+  const int64_t row =
+      (t.seq.q_row + static_cast<int64_t>(t.batch) * p.delta_block) / p.delta_block * p.delta_block;
+  return t.head * p.delta_stride.head + row * p.delta_stride.row;
 }
 
 /* A thread's share of one sequence's sum. */
@@ -27,7 +27,7 @@ FA_DEVICE float sum_of_sink(const fa_memeff_backward_params &p, const memeff_coo
   float sum = 0.0f;
   FA_UNROLL_BY(4)
   for (int row = thread; row < t.seq.len_q; row += memeff_dsinks_config::THREADS) {
-    const float lse = lse_of_p(f, t.head, load_global(f.lse + row_at(f.lse_stride, t, row)));
+    const float lse = lse_of_p(f, t.head, load_global(f.lse + statistics_of(f, f.lse_stride, t, row)));
     sum = fmaf(exp_of(sink - lse), load_global(delta + row * p.delta_stride.row), sum);
   }
   return sum;

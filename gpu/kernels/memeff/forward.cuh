@@ -14,6 +14,7 @@
 #include "gpu/kernels/memeff/score_mods.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
+#include "gpu/kernels/parts/statistics.cuh"
 
 namespace fa {
 
@@ -72,9 +73,7 @@ FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_attention_params &p, cons
 }
 
 FA_DEVICE void store_lse(const fa_attention_params &p, const memeff_coord &t, int row, float lse) {
-  store_global(p.lse + t.batch * p.lse_stride.batch + t.head * p.lse_stride.head +
-                   (t.seq.q_row + static_cast<int64_t>(row)) * p.lse_stride.row,
-               lse);
+  store_global(p.lse + statistics_at(p, p.lse_stride, t.batch, t.head, t.seq.q_row, row), lse);
 }
 
 /* Normalises, and stores this warp's rows of O, and of LSE in the block that has the first columns. */

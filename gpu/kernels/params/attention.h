@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* Strides in elements; the last axis (head_dim) is contiguous. batch is 0 for variable length. */
+/* Strides in elements; the last axis (head_dim) is contiguous. batch is 0 for variable length, but in padded
+ * statistics (lse_padded). */
 typedef struct fa_kernel_strides {
   int64_t batch, row, head;
 } fa_kernel_strides;
@@ -53,6 +54,7 @@ typedef struct fa_attention_params {
   const int32_t *mask_indptr;
   const float *sinks; /* NULL, or [heads_q]: a logit in the denominator of a head's rows */
   int sinks_in_lse;   /* the LSE counts it; 1 without sinks */
+  int lse_padded;     /* packed queries: LSE, dLSE and delta have rows [batch, heads_q, seqlen_q] all the same */
 } fa_attention_params;
 
 #endif

@@ -65,7 +65,7 @@ typedef struct fa_cache_params {
                                the general kernels read them */
   const int32_t *mask_indptr;
   const float *sinks; /* as in fa_attention_params; the combine and the general kernels read them */
-  int sinks_in_lse;
+  int sinks_in_lse, lse_padded;
 } fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less
