@@ -148,6 +148,7 @@ static const argument arguments[] = {
     AT(POINTER, lists.kv_indices),
     AT(POINTER, lists.full_kv_num_blocks),
     AT(POINTER, lists.full_kv_indices),
+    AT(FLAG, a.lse_padded),
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof *arguments };
 _Static_assert(N_ARGUMENTS <= 256, "a change has a byte for it");

@@ -44,7 +44,7 @@ static void lay_out_attention(fa_call_input *x, bool varlen) {
   a->o_stride = g->do_stride = dense(rows, a->heads_q, dim_v);
   a->k_stride = g->dk_stride = dense(keys, a->heads_kv, a->head_dim);
   a->v_stride = g->dv_stride = dense(keys, a->heads_kv, dim_v);
-  a->lse_stride = g->dlse_stride = g->delta_stride = of_rows(rows, a->heads_q);
+  a->lse_stride = g->dlse_stride = g->delta_stride = of_rows(a->lse_padded ? a->seqlen_q : rows, a->heads_q);
   a->bias_stride = g->dbias_stride =
       (fa_strides){times(times(a->heads_q, rows), a->seqlen_k), a->seqlen_k, times(rows, a->seqlen_k)};
 }

@@ -124,6 +124,9 @@ static void test_tensors(void) {
   BAD(a.o_stride.head = 63, INPUT, "its elements overlap");
   BAD(a.o_stride.row = 64, INPUT, "its elements overlap");
   BAD(a.lse_stride.row = 0, INPUT, "lse is written");
+  BAD((varlen(&a), a.lse_padded = true, a.lse_stride = ((fa_strides){0, 1, 10})), INPUT,
+      "lse is written, but with strides (0, 1, 10)");
+  BAD((varlen(&a), a.lse_padded = true, a.lse_stride.batch = -40), INPUT, "lse: batch stride -40");
   BAD(a.cu_seqlens_q = ints, INPUT, "cu_seqlens_k is NULL, but cu_seqlens_q is given: both or neither");
   BAD(a.cu_seqlens_k = ints, INPUT, "cu_seqlens_q is NULL");
   BAD((varlen(&a), a.cu_seqlens_q = (int32_t *)(void *)(memory + 2)), INPUT, "cu_seqlens_q = ");
@@ -169,6 +172,7 @@ static void test_good(void) {
   CHECK_MSG(fa_forward_check(&a, &err) == FA_OK, "%s: %s", #change, err.text)
   GOOD((void)0);
   GOOD(varlen(&a));
+  GOOD((varlen(&a), a.lse_padded = true, a.lse_stride = ((fa_strides){40, 1, 10})));
   GOOD(a.scale = 0);
   GOOD(a.scale = -1);
   GOOD((a.k_stride.batch = 0, a.v_stride.head = 0)); /* inputs may repeat */
