@@ -51,14 +51,16 @@ FA_DEVICE void fetch_stage(const fa_memeff_backward_params &p, const memeff_coor
 }
 
 /* The thread's LSE or delta of a query block. A row that does not exist gets LSE = inf, so that its P is
- * 0. */
+ * 0. opaque: the kernel has no register for what the address is made of. */
 template <class C>
 FA_DEVICE float load_row_value(const fa_memeff_backward_params &p, const memeff_coord &t, int row0, int thread) {
-  const int row = row0 + thread % C::BN;
-  if (thread >= 2 * C::BN || row >= t.seq.len_q) return thread < C::BN ? infinity() : 0.0f;
   const fa_attention_params &f = p.forward;
-  return thread < C::BN ? lse_of_p(f, t.head, load_global(f.lse + statistics_of(f, f.lse_stride, t, row)))
-                        : load_global(p.delta + statistics_of(f, p.delta_stride, t, row));
+  const int row = row0 + opaque(thread) % C::BN;
+  const bool is_lse = thread < C::BN;
+  if (thread >= 2 * C::BN || row >= t.seq.len_q) return is_lse ? infinity() : 0.0f;
+  const float x = load_global((is_lse ? f.lse : p.delta) + statistics_at(f, is_lse ? f.lse_stride : p.delta_stride,
+                                                                         t.batch, t.head, opaque(t.seq.q_row), row));
+  return is_lse ? lse_of_p(f, t.head, x) : x;
 }
 template <class C> FA_DEVICE void store_row_value(float x, int buffer, int thread) {
   if (thread < 2 * C::BN) store_shared4(C::stage(buffer) + C::VALUES_IN_STAGE + thread * 4, float_bits(x));
