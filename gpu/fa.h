@@ -155,6 +155,13 @@ typedef struct fa_attention {
   double dropout_p;                 /* probability of dropping, 0 <= p < 1 [0] */
   fa_dropout_scheme dropout_scheme; /* [FA_DROPOUT_TILED] */
   uint64_t dropout_seed, dropout_offset; /* Philox key and counter start */
+  const uint64_t *dropout_seed_at, *dropout_offset_at; /* both or neither: read when the kernels run, so that a
+                                            captured graph drops other pairs each time that these were changed
+                                            before it is replayed. The seed is *dropout_seed_at; dropout_offset is
+                                            added to *dropout_offset_at: PyTorch's offset inside the graph [NULL] */
+  uint64_t *dropout_used;                /* fa_forward writes seed and offset, the sum of both, that dropout had: [2],
+                                            to be given to fa_backward as dropout_seed_at and dropout_offset_at, with
+                                            dropout_offset 0. Only where dropout_p > 0 and there are rows [NULL] */
   void *p_debug;                         /* [batch, heads_q, rows to 128, keys to 128], dense: P relative to a
                                             running maximum, 0 where masked; a set sign bit marks dropped
                                             pairs; slow, for debugging [NULL] */

@@ -149,6 +149,9 @@ static const argument arguments[] = {
     AT(POINTER, lists.full_kv_num_blocks),
     AT(POINTER, lists.full_kv_indices),
     AT(FLAG, a.lse_padded),
+    AT(POINTER, a.dropout_seed_at),
+    AT(POINTER, a.dropout_offset_at),
+    AT(POINTER, a.dropout_used),
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof *arguments };
 _Static_assert(N_ARGUMENTS <= 256, "a change has a byte for it");

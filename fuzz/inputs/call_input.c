@@ -75,6 +75,8 @@ static void leave_out(fa_call_input *x, unsigned with) {
   if (!(with & FA_CALL_WITH_MASK_BITS)) a->mask_bits = NULL, a->mask_indptr = NULL;
   if (!(with & FA_CALL_WITH_USED)) a->seqused_k = a->leftpad_k = NULL;
   if (!(with & FA_CALL_WITH_P_DEBUG)) a->p_debug = NULL;
+  if (!(with & FA_CALL_WITH_DROPOUT_STATE))
+    a->dropout_seed_at = a->dropout_offset_at = NULL, a->dropout_used = NULL;
   if (!(with & FA_CALL_WITH_DLSE)) x->g.d_lse = NULL, x->states_g.d_lse = NULL;
   if (!(with & FA_CALL_WITH_DELTA)) x->g.delta = NULL;
   if (!(with & FA_CALL_WITH_BLOCKS)) {

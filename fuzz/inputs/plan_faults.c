@@ -64,8 +64,9 @@ static bool launch_is_sound(const fa_plan *x, const fa_launch *l, const fa_kerne
   MUST(l->shared_bytes <= shared, "%s: %zu bytes of shared memory of %zu", name, l->shared_bytes, shared);
   MUST(l->cluster <= MAX_CLUSTER && (l->cluster < 2 || l->grid[0] % l->cluster == 0),
        "%s: %u blocks in clusters of %u", name, l->grid[0], l->cluster);
-  MUST(l->writes && !(l->writes & ~(FA_WRITES(FA_T_COUNT) - 1) & ~FA_WRITES_WORKSPACE), "%s: it writes %llx",
-       name, (unsigned long long)l->writes);
+  MUST(l->writes &&
+           !(l->writes & ~(FA_WRITES(FA_T_COUNT) - 1) & ~(FA_WRITES_WORKSPACE | FA_WRITES_DROPOUT_USED)),
+       "%s: it writes %llx", name, (unsigned long long)l->writes);
   return params_are_sound(x, l, k, why);
 }
 

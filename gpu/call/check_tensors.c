@@ -73,6 +73,16 @@ static fa_status check_both_packed(const fa_attention *a, fa_error *err) {
                  a->cu_seqlens_q ? "cu_seqlens_q" : "cu_seqlens_k");
 }
 
+static fa_status check_dropout(const fa_attention *a, fa_error *err) {
+  if (!a->dropout_seed_at != !a->dropout_offset_at)
+    return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but %s is given: both or neither",
+                   a->dropout_seed_at ? "dropout_offset_at" : "dropout_seed_at",
+                   a->dropout_seed_at ? "dropout_seed_at" : "dropout_offset_at");
+  fa_status status = fa_alignment_check("dropout_seed_at", a->dropout_seed_at, 8, err);
+  if (status == FA_OK) status = fa_alignment_check("dropout_offset_at", a->dropout_offset_at, 8, err);
+  return status == FA_OK ? fa_alignment_check("dropout_used", a->dropout_used, 8, err) : status;
+}
+
 fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
   fa_status status = fa_alignment_check("cu_seqlens_q", a->cu_seqlens_q, 4, err);
   if (status == FA_OK) status = fa_alignment_check("cu_seqlens_k", a->cu_seqlens_k, 4, err);
@@ -83,6 +93,7 @@ fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err) {
     status = fa_fail(err, FA_ERR_INPUT, "%s is NULL, but %s is given: both or neither",
                      a->mask_bits ? "mask_indptr" : "mask_bits", a->mask_bits ? "mask_bits" : "mask_indptr");
   if (status == FA_OK) status = fa_alignment_check("p_debug", a->p_debug, 16, err);
+  if (status == FA_OK) status = check_dropout(a, err);
   if (status == FA_OK) status = fa_alignment_check("alibi_slopes", a->alibi_slopes, 4, err);
   if (status == FA_OK) status = fa_alignment_check("sinks", a->sinks, 4, err);
   if (status != FA_OK) return status;

@@ -31,6 +31,16 @@ CUresult fa_cuda_graph_end(const fa_cuda_driver *d, fa_cuda_issue *x, bool launc
   return code;
 }
 
+CUresult fa_cuda_graph_again(const fa_cuda_driver *d, fa_cuda_issue *x) {
+  return d->cuGraphLaunch(x->graph, NULL);
+}
+
+CUresult fa_cuda_small_write(const fa_cuda_driver *d, fa_cuda_issue *x, const void *data, size_t bytes) {
+  CUresult code = CUDA_SUCCESS;
+  if (!x->small) code = d->cuMemAlloc(&x->small, FA_CUDA_SMALL);
+  return code == CUDA_SUCCESS ? d->cuMemcpyHtoD(x->small, data, bytes) : code;
+}
+
 CUresult fa_cuda_concurrent_writer(const fa_cuda_driver *d, fa_cuda_issue *x) {
   CUresult code = ensure_stream(d, &x->beside);
   if (code == CUDA_SUCCESS && !x->work) code = d->cuMemAlloc(&x->work, WORK_BYTES);
@@ -45,5 +55,6 @@ void fa_cuda_issue_free(const fa_cuda_driver *d, fa_cuda_issue *x) {
   if (x->beside) d->cuStreamDestroy(x->beside);
   if (x->captured) d->cuStreamDestroy(x->captured);
   if (x->work) d->cuMemFree(x->work);
+  if (x->small) d->cuMemFree(x->small);
   memset(x, 0, sizeof *x);
 }

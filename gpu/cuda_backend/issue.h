@@ -10,6 +10,7 @@ typedef struct fa_cuda_issue {
   CUstream captured, beside;
   CUgraphExec graph; /* the last one: it may still run */
   CUdeviceptr work;  /* what the other stream writes to */
+  CUdeviceptr small; /* what a graph reads anew each time; 0: nothing asked for it yet */
 } fa_cuda_issue;
 
 /* From here on, kernels launched in *stream are only captured. */
@@ -17,6 +18,13 @@ CUresult fa_cuda_graph_begin(const fa_cuda_driver *d, fa_cuda_issue *x, CUstream
 /* Ends the capture. launch: launches the graph once in the NULL stream, after everything there; the previous
  * graph must have ended. */
 CUresult fa_cuda_graph_end(const fa_cuda_driver *d, fa_cuda_issue *x, bool launch);
+
+/* Launches the last graph once more. */
+CUresult fa_cuda_graph_again(const fa_cuda_driver *d, fa_cuda_issue *x);
+
+/* Copies so many bytes, at most FA_CUDA_SMALL, to x->small, after everything in the NULL stream. */
+enum { FA_CUDA_SMALL = 64 };
+CUresult fa_cuda_small_write(const fa_cuda_driver *d, fa_cuda_issue *x, const void *data, size_t bytes);
 
 /* Starts about 100 us of writes to private memory, in a stream that waits for no other. */
 CUresult fa_cuda_concurrent_writer(const fa_cuda_driver *d, fa_cuda_issue *x);

@@ -1,6 +1,7 @@
 /* The cuda backend: the kernels on a GPU, through gpu/fa.h. */
 #include "gpu/cuda/run.h"
 #include "gpu/args/calls.h"
+#include "gpu/args/drop.h"
 #include "gpu/backend.h"
 #include "gpu/cuda/target.h"
 #include "gpu/cuda_backend/context.h"
@@ -193,16 +194,19 @@ static fa_status launch_call(const fa_problem *p, fa_call *call, const fa_cuda_t
   return is_refused ? refuse(out, err->text) : status_of_launch(p, status);
 }
 
+/* drop: NULL, or where on the device dropout's seed and offset are. */
 static fa_status launch_passes(const fa_problem *p, fa_args *x, const fa_cuda_tensors *t, unsigned passes,
-                               CUstream stream, fa_outcome *out, fa_error *err) {
+                               CUstream stream, fa_args_drop *drop, fa_outcome *out, fa_error *err) {
   fa_cuda_ran ran;
   fa_status status = FA_OK;
   x->a.check_device_data = !stream;
+  if (drop) fa_args_drop_from(drop, &x->a);
   if (passes & FA_PASS_FORWARD) {
     status = launch_call(p, &x->forward, t, stream, &ran, out, err);
     if (ran.name[0]) fa_args_name(p, ran.name, ran.aligned, out->kernel, sizeof out->kernel);
   }
   if (status != FA_OK || out->state != FA_SUBJECT_OK || !(passes & FA_PASS_BACKWARD)) return status;
+  if (drop) fa_args_drop_as_used(drop, &x->a);
   status = launch_call(p, &x->backward, t, stream, &ran, out, err);
   snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s", ran.name);
   return status;
@@ -211,11 +215,12 @@ static fa_status launch_passes(const fa_problem *p, fa_args *x, const fa_cuda_te
 /* Launches the kernels between tensors that are on the device or being copied there. If stream is not NULL,
  * the launches are captured, and nothing may wait for them. */
 static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
-                                CUstream stream, fa_outcome *out, fa_error *err) {
+                                CUstream stream, fa_args_drop *drop, fa_outcome *out, fa_error *err) {
   fa_args x;
   const char *why = NULL;
   fa_status status = fa_args_make(p, &t->set, passes & FA_PASS_BACKWARD, FA_PLAN_PROCESSORS, &x, &why, err);
-  if (status == FA_OK) status = why ? refuse(out, why) : launch_passes(p, &x, t, passes, stream, out, err);
+  if (status == FA_OK)
+    status = why ? refuse(out, why) : launch_passes(p, &x, t, passes, stream, drop, out, err);
   fa_args_free(&x);
   return status;
 }
@@ -243,21 +248,31 @@ static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors
   char what[sizeof out->kernel + 32];
   fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
   if (status != FA_OK) return status;
-  status = launch_kernels(p, &on_device, passes, NULL, out, err);
+  status = launch_kernels(p, &on_device, passes, NULL, NULL, out, err);
   status = wait_behind(d, &on_device, name_of_run(out, passes, what, sizeof what), status, code, err);
   fa_cuda_tensors_free(d, &on_device);
   return status;
 }
 
-/* Captures the kernels and launches them in the NULL stream, after the tensors' copies to the device. */
+/* Captures the kernels and launches them in the NULL stream, after the tensors' copies to the device. With dropout,
+ * whose seed and offset are then in device memory, the graph is launched twice: first as it was captured, with numbers
+ * that nobody asked for, and then with those of the problem. */
 static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
                               fa_outcome *out, CUresult *code, fa_error *err) {
   const fa_cuda_driver *d = c->context.driver;
+  const bool drops = p->dropout.p > 0 && (passes & FA_PASS_FORWARD);
+  const fa_args_drop decoy = fa_args_drop_decoy(p), real = fa_args_drop_of(p);
   CUstream stream;
-  *code = fa_cuda_graph_begin(d, &c->issue, &stream);
+  if (drops) *code = fa_cuda_small_write(d, &c->issue, &decoy, sizeof decoy);
+  if (*code == CUDA_SUCCESS) *code = fa_cuda_graph_begin(d, &c->issue, &stream);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "beginning a graph", err);
-  const fa_status status = launch_kernels(p, t, passes, stream, out, err);
-  *code = fa_cuda_graph_end(d, &c->issue, status == FA_OK && out->state == FA_SUBJECT_OK);
+  fa_args_drop *const drop = drops ? (fa_args_drop *)c->issue.small : NULL; /* NOLINT: on the device */
+  const fa_status status = launch_kernels(p, t, passes, stream, drop, out, err);
+  const bool launches = status == FA_OK && out->state == FA_SUBJECT_OK;
+  *code = fa_cuda_graph_end(d, &c->issue, launches);
+  if (drops && launches && *code == CUDA_SUCCESS)
+    *code = fa_cuda_small_write(d, &c->issue, &real, sizeof real);
+  if (drops && launches && *code == CUDA_SUCCESS) *code = fa_cuda_graph_again(d, &c->issue);
   return status == FA_OK && *code != CUDA_SUCCESS ? fa_cuda_fail(d, *code, "launching a graph", err) : status;
 }
 
@@ -267,7 +282,7 @@ static fa_status issue(cuda_backend *c, const fa_problem *p, const fa_cuda_tenso
   if (c->concurrent_writer) *code = fa_cuda_concurrent_writer(d, &c->issue);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "work in another stream", err);
   if (graph) return launch_graph(c, p, t, passes, out, code, err);
-  return launch_kernels(p, t, passes, NULL, out, err);
+  return launch_kernels(p, t, passes, NULL, NULL, out, err);
 }
 
 /* Reserved address space is mapped for one call, so it cannot be rehearsed. */

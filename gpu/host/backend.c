@@ -61,6 +61,8 @@ typedef struct host_call {
   fa_args args;
   fa_plan plan;
   fa_host_scratch scratch;
+  fa_args_drop drop;
+  bool draws_from_memory; /* dropout's numbers begin where drop says */
 } host_call;
 
 static fa_status refuse(fa_outcome *out, const char *why) {
@@ -80,9 +82,9 @@ static fa_status make_interpreter(const fa_call *call, fa_flex_interpreter **out
                                   e ? e->n_buffers : 0, f->buffer, call->g ? wanted : NULL, out, err);
 }
 
-/* Plans again, with the workspace, and runs it. */
-static fa_status run_planned(host_call *x, fa_call *call, const fa_tensors *t, const fa_run_options *opt,
-                             fa_outcome *out, fa_error *err) {
+/* Plans again, with the workspace, and runs it. Only now is in memory what kernels are to read there. */
+static fa_status run_planned(host_call *x, fa_call *call, const fa_problem *p, const fa_tensors *t,
+                             const fa_run_options *opt, fa_outcome *out, fa_error *err) {
   fa_flex_interpreter *interpreter = NULL;
   fa_status status = fa_host_scratch_alloc(x->plan.workspace_bytes, opt, &x->scratch, err);
   if (status != FA_OK) return status;
@@ -90,25 +92,41 @@ static fa_status run_planned(host_call *x, fa_call *call, const fa_tensors *t, c
   call->workspace = fa_buffer_payload(&x->scratch.buffer);
   if (interpreter) call->functions = fa_flex_interpreter_functions(interpreter);
   if (status == FA_OK) status = fa_plan_make(call, &x->device.limits, &x->plan, err);
+  if (x->draws_from_memory) {
+    x->scratch.drop = &x->drop;
+    if (!call->g) x->drop = fa_args_drop_of(p);
+  }
   if (status == FA_OK) status = fa_host_run_plan(&x->plan, t, &x->scratch, opt, out, err);
   fa_flex_interpreter_free(interpreter);
   fa_host_scratch_free(&x->scratch);
   return status;
 }
 
+/* Every other schedule has dropout's seed and offset in memory, and the backward pass those that the forward pass
+ * wrote: the same pairs as by numbers of the call. */
+static void choose_drop(host_call *x, const fa_problem *p, const fa_run_options *opt) {
+  x->draws_from_memory =
+      p->dropout.p > 0 && opt->schedule_seed % 2 == 1 && (opt->passes & FA_PASS_FORWARD) != 0;
+  if (!x->draws_from_memory) return;
+  x->drop = fa_args_drop_decoy(p);
+  fa_args_drop_from(&x->drop, &x->args.a);
+}
+
 static fa_status run_passes(host_call *x, const fa_problem *p, const fa_tensors *t, const fa_run_options *opt,
                             fa_outcome *out, fa_error *err) {
   fa_error refused = {""};
   fa_status status = FA_OK;
+  choose_drop(x, p, opt);
   if (fa_plan_make(&x->args.forward, &x->device.limits, &x->plan, &refused) != FA_OK)
     return refuse(out, refused.text);
   fa_args_name(p, x->plan.name, x->plan.aligned, out->kernel, sizeof out->kernel);
-  if (opt->passes & FA_PASS_FORWARD) status = run_planned(x, &x->args.forward, t, opt, out, err);
+  if (opt->passes & FA_PASS_FORWARD) status = run_planned(x, &x->args.forward, p, t, opt, out, err);
   if (status != FA_OK || out->state != FA_SUBJECT_OK || !(opt->passes & FA_PASS_BACKWARD)) return status;
+  if (x->draws_from_memory) fa_args_drop_as_used(&x->drop, &x->args.a);
   if (fa_plan_make(&x->args.backward, &x->device.limits, &x->plan, &refused) != FA_OK)
     return refuse(out, refused.text);
   snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s", x->plan.name);
-  return run_planned(x, &x->args.backward, t, opt, out, err);
+  return run_planned(x, &x->args.backward, p, t, opt, out, err);
 }
 
 static fa_status host_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,

@@ -39,6 +39,15 @@ static int fill_ranges(const fa_launch *l, const fa_tensors *t, const fa_host_sc
                                   .bytes = scratch->buffer.bytes,
                                   .writable = true,
                                   .written = scratch->written};
+  fa_args_drop *const drop = scratch->drop;
+  if (!drop) return n;
+  ranges[n++] = (fa_simt_range){.name = "dropout_seed_at and dropout_offset_at",
+                                .begin = (char *)&drop->seed,
+                                .bytes = offsetof(fa_args_drop, used)};
+  ranges[n++] = (fa_simt_range){.name = "dropout_used",
+                                .begin = (char *)drop->used,
+                                .bytes = sizeof drop->used,
+                                .writable = (l->writes & FA_WRITES_DROPOUT_USED) != 0};
   return n;
 }
 
@@ -56,7 +65,7 @@ static void check_counter(const fa_launch *l, fa_outcome *out) {
 
 static fa_status run_launch(const fa_launch *l, const fa_tensors *t, const fa_host_scratch *scratch,
                             const fa_run_options *opt, fa_outcome *out, fa_error *err) {
-  fa_simt_range ranges[FA_T_COUNT + 1];
+  fa_simt_range ranges[FA_T_COUNT + 3];
   fa_simt_report report;
   if (l->counter && opt->schedule_seed % 2) *l->counter = fa_hopper_host_counter();
   const fa_simt_launch launch = {.kernel = l->kernel.entry,

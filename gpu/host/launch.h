@@ -3,6 +3,7 @@
 #define FA_GPU_HOST_LAUNCH_H
 
 #include "cases/tensors/guard.h"
+#include "gpu/args/drop.h"
 #include "gpu/backend.h"
 #include "gpu/plan/make.h"
 #include "gpu/simt/launch.h"
@@ -12,6 +13,7 @@
 typedef struct fa_host_scratch {
   fa_buffer buffer;
   uint8_t *written;
+  fa_args_drop *drop; /* of the caller: where dropout's numbers begin; NULL: the call says so itself */
 } fa_host_scratch;
 
 fa_status fa_host_scratch_alloc(size_t bytes, const fa_run_options *opt, fa_host_scratch *out, fa_error *err);

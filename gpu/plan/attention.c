@@ -91,6 +91,9 @@ static void fill_dropout(const fa_attention *a, fa_attention_params *p) {
   p->dropout_scale = (float)(1.0 / (1.0 - a->dropout_p));
   p->dropout_seed = a->dropout_seed;
   p->dropout_offset = a->dropout_offset;
+  p->dropout_seed_at = a->dropout_seed_at;
+  p->dropout_offset_at = a->dropout_offset_at;
+  p->dropout_used = a->dropout_p > 0 ? a->dropout_used : NULL;
   p->dropout_p = (float)a->dropout_p;
   p->dropout_linear = has_linear_dropout(a);
   p->p_debug = (uint16_t *)a->p_debug;

@@ -51,11 +51,13 @@ typedef enum fa_mods {
   FA_MODS_DERIVATIVE /* and the derivatives of score_mod, if there is one */
 } fa_mods;
 
-/* Tensors that a launch may write: a bit for each, and one for the workspace, which it may then read too. */
+/* Tensors that a launch may write: a bit for each, one for the workspace, which it may then read too, and one for
+ * dropout_used. */
 typedef uint64_t fa_writes;
 #define FA_WRITES(id) ((fa_writes)1 << (id))
 #define FA_WRITES_WORKSPACE FA_WRITES(63)
-_Static_assert(FA_T_COUNT <= 63, "a bit for every tensor");
+#define FA_WRITES_DROPOUT_USED FA_WRITES(62)
+_Static_assert(FA_T_COUNT <= 62, "a bit for every tensor");
 
 typedef struct fa_launch {
   fa_kernel_entry kernel;

@@ -19,11 +19,12 @@ static CUresult sticky; /* result of every call after a kernel has faulted */
 static pid_t initialised_by;
 static _Thread_local bool current;
 
-typedef struct fake_kernel {
+struct fake_kernel {
   char name[96];
   const fa_kernel *of; /* its row in the registry; NULL: it has none */
   int allowed_shared;
-} fake_kernel;
+};
+typedef struct fake_kernel fake_kernel;
 static fake_kernel kernels[8192];
 static int n_kernels;
 static char units[8192][96]; /* compiled at run time: the first of its kernels' names */
@@ -273,6 +274,39 @@ static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint3
   return CUDA_SUCCESS;
 }
 
+void fake_launch_run(const fake_launch *l) {
+  fake_memory_flush();
+  if (fake.kernel_fault != CUDA_SUCCESS) {
+    sticky = fake.kernel_fault; /* reported by the next call */
+    return;
+  }
+  fa_simt_range ranges[FAKE_MAX_ALLOCATIONS + FA_MAX_CAPTURES];
+  int n = fake_flex_ranges(ranges);
+  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i)
+    if (fake_allocations[i].data && !fake_allocations[i].closed)
+      ranges[n++] =
+          (fa_simt_range){"device memory", fake_allocations[i].data, fake_allocations[i].bytes, true, NULL};
+  const fa_simt_launch launch = {.kernel = l->kernel->of->entry,
+                                 .params = fake_flex_params(l->kernel->of, l->params),
+                                 .name = l->kernel->name,
+                                 .grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                 .block = {l->block[0], l->block[1], l->block[2]},
+                                 .shared_bytes = l->shared,
+                                 .cluster = l->kernel->of->cluster > 1 ? (unsigned)l->kernel->of->cluster : 0,
+                                 .ranges = ranges,
+                                 .n_ranges = n,
+                                 .n_threads = 1};
+  fa_simt_report report;
+  fa_error err;
+  FA_ASSERT(fa_simt_run(&launch, &report, &err) == FA_OK);
+  if (report.state != FA_SUBJECT_OK) {
+    fprintf(stderr, "%s: %s\n", l->kernel->name, report.text);
+    sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  if (fake.scribble) fake_memory_scribble();
+  if (fake.scribble_mapped) scribble_mapped();
+}
+
 static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                               unsigned bz, unsigned shared, CUstream stream, void **arguments, void **extra) {
   (void)extra;
@@ -284,46 +318,23 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
                  gz, shared, k->allowed_shared);
     return CUDA_ERROR_INVALID_VALUE;
   }
-  fake_memory_flush();
   ++fake.n_launches;
   snprintf(fake.last_kernel, sizeof fake.last_kernel, "%s", k->name);
   const bool is_rows = strcmp(k->name, "fake_rows") == 0;
   if (!is_rows && (!k->of || !k->of->entry))
     return CUDA_SUCCESS; /* compiled for the device only: nothing is computed */
-  if (fake.kernel_fault != CUDA_SUCCESS) {
-    sticky = fake.kernel_fault; /* reported by the next call */
-    return CUDA_SUCCESS;
-  }
   if (is_rows) {
+    fake_memory_flush();
+    if (fake.kernel_fault != CUDA_SUCCESS) {
+      sticky = fake.kernel_fault;
+      return CUDA_SUCCESS;
+    }
     fake_rows((const unsigned[]){gx, gy, gz}, arguments);
     if (fake.scribble) fake_memory_scribble();
     return CUDA_SUCCESS;
   }
-  fa_simt_range ranges[FAKE_MAX_ALLOCATIONS + FA_MAX_CAPTURES];
-  int n = fake_flex_ranges(ranges);
-  for (int i = 0; i < FAKE_MAX_ALLOCATIONS; ++i)
-    if (fake_allocations[i].data && !fake_allocations[i].closed)
-      ranges[n++] =
-          (fa_simt_range){"device memory", fake_allocations[i].data, fake_allocations[i].bytes, true, NULL};
-  const fa_simt_launch launch = {.kernel = k->of->entry,
-                                 .params = fake_flex_params(k->of, arguments[0]),
-                                 .name = k->name,
-                                 .grid = {gx, gy, gz},
-                                 .block = {bx, by, bz},
-                                 .shared_bytes = shared,
-                                 .cluster = k->of->cluster > 1 ? (unsigned)k->of->cluster : 0,
-                                 .ranges = ranges,
-                                 .n_ranges = n,
-                                 .n_threads = 1};
-  fa_simt_report report;
-  fa_error err;
-  if (fa_simt_run(&launch, &report, &err) != FA_OK) return CUDA_ERROR_LAUNCH_FAILED;
-  if (report.state != FA_SUBJECT_OK) {
-    fprintf(stderr, "%s: %s\n", k->name, report.text);
-    sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-  }
-  if (fake.scribble) fake_memory_scribble();
-  if (fake.scribble_mapped) scribble_mapped();
+  const fake_launch l = {k, {gx, gy, gz}, {bx, by, bz}, shared, arguments[0]};
+  if (!fake_graph_keep(&l, k->of->params_bytes)) fake_launch_run(&l);
   return CUDA_SUCCESS;
 }
 

@@ -38,8 +38,17 @@ CUresult fake_copy_up_async(CUdeviceptr to, const void *from, size_t bytes, CUst
 CUresult fake_copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult fake_memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream);
 
-/* Streams and graphs (tests/fake_cuda/graph.c). A captured kernel runs at once, because the size of its
- * parameters is unknown here; a graph only counts its kernels. */
+/* A kernel with its parameters. */
+struct fake_kernel;
+typedef struct fake_launch {
+  const struct fake_kernel *kernel;
+  unsigned grid[3], block[3], shared;
+  const void *params; /* in a graph: its own copy */
+} fake_launch;
+void fake_launch_run(const fake_launch *l);
+
+/* Streams and graphs (tests/fake_cuda/graph.c). The kernels of the last capture are kept, and run whenever its graph is
+ * launched. */
 CUresult fake_stream_create(CUstream *stream, unsigned flags);
 CUresult fake_stream_destroy(CUstream stream);
 CUresult fake_capture_begin(CUstream stream, CUstreamCaptureMode mode);
@@ -50,6 +59,8 @@ CUresult fake_graph_exec_destroy(CUgraphExec exec);
 CUresult fake_graph_destroy(CUgraph graph);
 /* Records a kernel or write, and checks that the stream may have it. */
 void fake_graph_note(const char *what, CUstream stream);
+/* True, and the launch is kept, while a graph is captured. */
+bool fake_graph_keep(const fake_launch *l, size_t params_bytes);
 /* Checks that nothing waits for the device during a capture. */
 void fake_graph_no_wait(const char *what);
 void fake_graph_reset(void);

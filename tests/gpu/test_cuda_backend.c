@@ -59,7 +59,7 @@ static void test_same_over_cache(void) {
       "\"strides\": {\"k\": {\"offset\": 1}, \"v_new\": {\"gap\": [0, 3, 0]}}}");
 }
 
-/* As graphs, and with another stream at work: rehearsed, captured, launched once, and nothing is left
+/* As graphs, and with another stream at work: rehearsed, captured, launched once, with dropout twice, and nothing is left
  * behind. */
 static void test_issued(void) {
   static const char *const cases[] = {
@@ -70,6 +70,11 @@ static void test_issued(void) {
       "\"seqlen_k\": 96, \"splits\": 3, \"kvcache\": {\"len\": [80, 15], \"new\": 3, \"page_size\": 16}}",
       "{\"family\": \"memeff\", \"dtype\": \"f32\", \"seqlen_q\": 20, \"seqlen_k\": 70, \"head_dim\": 24, "
       "\"bias\": {\"shape\": [1, 1, 1, \"k\"], \"grad\": true}}"};
+  static const char *const drops[] = {
+      "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 40, \"seqlen_k\": 50, \"head_dim\": 64, "
+      "\"dropout\": {\"p\": 0.3, \"seed\": \"4294967301\", \"offset\": \"3\"}}",
+      "{\"family\": \"memeff\", \"dtype\": \"f32\", \"seqlen_q\": 20, \"seqlen_k\": 70, \"head_dim\": 24, "
+      "\"dropout\": {\"p\": 0.3, \"seed\": \"4\", \"offset\": \"8589934592\"}}"};
   static const char *const arguments[] = {"0", "graph", "company,0", "0,graph,company"};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
     for (int how = 0; how < 4; ++how) {
@@ -78,7 +83,13 @@ static void test_issued(void) {
       CHECK_MSG(fake.n_graph_launches == (how & 1) && (fake.n_concurrent_writes > 0) == (how >= 2),
                 "%s: %d graphs, %d writes", cases[i], fake.n_graph_launches, fake.n_concurrent_writes);
     }
-  cuda_argument = "graph"; /* and nothing to launch */
+  cuda_argument = "graph";
+  for (size_t i = 0; i < sizeof drops / sizeof *drops; ++i) {
+    /* the second launch draws what the first did not */
+    cuda_check_same_as_host(drops[i]);
+    CHECK_MSG(fake.n_graph_launches == 2, "%s: %d graphs", drops[i], fake.n_graph_launches);
+  }
+  /* and nothing to launch */
   cuda_check_same_as_host("{\"seqlen_q\": 0, \"seqlen_k\": 8, \"head_dim\": 64}");
   cuda_argument = NULL;
   static const char *const wrong[] = {"x", ",", "graph,", "1,,2", "-1", "1024", "graphs", "company graph"};

@@ -103,6 +103,17 @@ static void test_numbers(void) {
   BAD(a.dropout_p = NAN, INPUT, "dropout_p = nan");
   BAD(a.dropout_p = 1 - 1e-9, INPUT, "dropout_p = 0.99999999900000003: it is 1 in float32");
   BAD(a.dropout_scheme = (fa_dropout_scheme)7, INPUT, "dropout_scheme = 7");
+  BAD(a.dropout_seed_at = (uint64_t *)(void *)memory, INPUT,
+      "dropout_offset_at is NULL, but dropout_seed_at is given");
+  BAD(a.dropout_offset_at = (uint64_t *)(void *)memory, INPUT,
+      "dropout_seed_at is NULL, but dropout_offset_at is given");
+  BAD((a.dropout_seed_at = (uint64_t *)(void *)(memory + 4),
+       a.dropout_offset_at = (uint64_t *)(void *)memory),
+      INPUT, "dropout_seed_at = ");
+  BAD((a.dropout_seed_at = (uint64_t *)(void *)memory,
+       a.dropout_offset_at = (uint64_t *)(void *)(memory + 4)),
+      INPUT, "dropout_offset_at = ");
+  BAD(a.dropout_used = (uint64_t *)(void *)(memory + 4), INPUT, "dropout_used = ");
   BAD(a.window_left = -2, INPUT, "window_left = -2: -1 (no bound) or more");
   BAD(a.window_right = INT64_MIN, INPUT, "window_right = -9223372036854775808");
   BAD(a.empty_lse = NAN, INPUT, "empty_lse is NaN");

@@ -22,6 +22,14 @@ for name in causal varlen window dropout edge alibi softcap gqa headdim memeff k
     grep -v '^PASS\|^SKIP' "$work/out" | head -n 20
   fi
 done
+# Graphs that are launched twice, with another seed and offset in device memory the second time.
+"$verify" --cases cases/dropout.json --backend cuda:graph --timeout 60 --no-progress >"$work/out" 2>&1
+code=$?
+printf '%-16s %s\n' 'dropout, graphs' "$(tail -n 1 "$work/out")"
+if [ $code != 0 ]; then
+  rc=1
+  grep -v '^PASS\|^SKIP' "$work/out" | head -n 20
+fi
 for profile in causal varlen window gqa dropout edge layout fills memeff kvcache; do
   "$verify" random --profile "$profile" --seconds "$seconds" --seed "$RANDOM" --backend cuda --timeout 60 --no-progress >"$work/out" 2>&1
   code=$?

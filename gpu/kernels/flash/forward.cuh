@@ -158,6 +158,7 @@ template <class C> FA_DEVICE void flash_forward(const fa_attention_params &p) {
   const flash_work_tile work = load_flash_work_tile<C>(p, batch);
   const sequence &seq = work.seq;
   const int row0 = work.row0, row1 = work.row0 + work.n_rows;
+  if (C::DROPOUT || C::LINEAR) store_dropout_used(p, thread);
   if (C::GENERAL && p.p_debug) clear_p_debug<C>(p, thread); /* ordered by the mainloop's first barrier */
   if (work.n_rows <= 0) return;
   const block_range blocks = visible_blocks<C::BN, C::GENERAL>(p, seq, row0, row1);

@@ -41,8 +41,8 @@ FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &
   bits[0] = bits[1] = 0;
   FA_UNROLL_BY(UNROLLED)
   for (int first = 0; first < 4; first += AT_ONCE) {
-    uint32_t words[AT_ONCE][4], k0 = static_cast<uint32_t>(f.dropout_seed),
-                                k1 = static_cast<uint32_t>(f.dropout_seed >> 32);
+    const uint64_t seed = dropout_seed_of(f); /* again: there is no register to keep it in */
+    uint32_t words[AT_ONCE][4], k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
     FA_UNROLL
     for (int i = 0; i < AT_ONCE; ++i) {
       words[i][0] = head.lo;
@@ -100,7 +100,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   for (int i = thread / 32 % HOPPER_DROP_WARPS; i < C::BN / 32; i += HOPPER_DROP_WARPS)
     hopper_drop_keys<C>(
         shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256, p.forward,
-        dropout_of(p.forward, static_cast<int>(blockIdx.z), opaque(head), opaque(thread) % 32),
+        dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
         opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
   mbarrier_arrive(bar::drop_full(pipe.stage()));
 }

@@ -145,6 +145,7 @@ template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
   const int n_cols = (p.head_dim_v + C::VC - 1) / C::VC, col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC;
   const memeff_coord t = load_memeff_coord(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   const int row0 = static_cast<int>(blockIdx.x) / n_cols * C::BM;
+  if (!C::MODS::ANY) store_dropout_used(p, thread);
   if (row0 >= t.seq.len_q) return;
   const tile_walk<typename C::MODS> tiles(
       p.flex, p.flex.keys, t.batch, t.head, row0 / C::BM,

@@ -62,6 +62,7 @@ template <class C> FA_DEVICE void memeff_forward_whole(const fa_attention_params
   /* under a causal mask the last rows see the most keys */
   const int row0 = (static_cast<int>(gridDim.x) - 1 - place.block) * C::BM,
             first_row = row0 + thread / 32 * 16;
+  store_dropout_used(p, thread);
   if (row0 >= t.seq.len_q) return;
   const int n_rows = min_int(16, t.seq.len_q - first_row); /* of the warp */
   const block_range blocks = visible_blocks<C::BN, true>(p, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));

@@ -55,6 +55,10 @@ typedef struct fa_attention_params {
   const float *sinks; /* NULL, or [heads_q]: a logit in the denominator of a head's rows */
   int sinks_in_lse;   /* the LSE counts it; 1 without sinks */
   int lse_padded;     /* packed queries: LSE, dLSE and delta have rows [batch, heads_q, seqlen_q] all the same */
+  /* NULL, or where dropout's seed is when the kernel runs, in dropout_seed's place; and the same of an offset, to
+   * which dropout_offset is added. Both or neither. */
+  const uint64_t *dropout_seed_at, *dropout_offset_at;
+  uint64_t *dropout_used; /* NULL, or [2]: forward kernels with dropout write the seed and the offset that they had */
 } fa_attention_params;
 
 #endif

@@ -18,7 +18,7 @@
 #ifndef FA_GPU_KERNELS_PARTS_DROPOUT_CUH
 #define FA_GPU_KERNELS_PARTS_DROPOUT_CUH
 
-#include "gpu/kernels/params/attention.h"
+#include "gpu/kernels/parts/dropout_state.cuh"
 #include "gpu/kernels/parts/philox.cuh"
 
 namespace fa {
@@ -29,13 +29,13 @@ struct dropout_head {
 };
 
 FA_DEVICE dropout_head dropout_of(const fa_attention_params &p, int batch, int head, int lane) {
-  const uint64_t at = p.dropout_offset + (static_cast<uint64_t>(batch) * p.heads_q + head) * 32 + lane;
+  const uint64_t at = dropout_offset_of(p) + (static_cast<uint64_t>(batch) * p.heads_q + head) * 32 + lane;
   return dropout_head{static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32)};
 }
 
 FA_DEVICE void dropout_words(uint32_t (&words)[4], const fa_attention_params &p, dropout_head head, int row16,
                              int key32) {
-  philox<7>(words, p.dropout_seed, head.lo, head.hi, static_cast<uint32_t>(row16),
+  philox<7>(words, dropout_seed_of(p), head.lo, head.hi, static_cast<uint32_t>(row16),
             static_cast<uint32_t>(key32));
 }
 

@@ -3,6 +3,7 @@
 #ifndef FA_GPU_KERNELS_PARTS_DROPOUT_LINEAR_CUH
 #define FA_GPU_KERNELS_PARTS_DROPOUT_LINEAR_CUH
 
+#include "gpu/kernels/parts/dropout_state.cuh"
 #include "gpu/kernels/parts/mask.cuh"
 #include "gpu/kernels/parts/philox.cuh"
 
@@ -11,8 +12,8 @@ namespace fa {
 /* The index of row 0, key 0 of a head. Heads are spaced by the launch's longest lengths, rows by the
  * sequence's own number of keys. */
 FA_DEVICE uint64_t linear_head(const fa_attention_params &p, int batch, int head) {
-  return p.dropout_offset + (static_cast<uint64_t>(batch) * p.heads_q + head) *
-                                static_cast<uint64_t>(p.seqlen_q) * static_cast<uint64_t>(p.seqlen_k);
+  return dropout_offset_of(p) + (static_cast<uint64_t>(batch) * p.heads_q + head) *
+                                    static_cast<uint64_t>(p.seqlen_q) * static_cast<uint64_t>(p.seqlen_k);
 }
 FA_DEVICE uint64_t linear_row(uint64_t head, const sequence &seq, int row) {
   return head + static_cast<uint64_t>(row) * static_cast<uint64_t>(seq.len_k);
@@ -27,7 +28,7 @@ FA_DEVICE bool linear_kept(const fa_attention_params &p, const uint32_t (&words)
 
 FA_DEVICE void linear_words(uint32_t (&words)[4], const fa_attention_params &p, uint64_t index) {
   const uint64_t block = index >> 2;
-  philox<10>(words, p.dropout_seed, static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0);
+  philox<10, 5>(words, dropout_seed_of(p), static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0);
 }
 
 /* Whether dropout keeps index and index + 1. */

@@ -16,10 +16,11 @@ FA_DEVICE void philox_round(uint32_t &x, uint32_t &y, uint32_t &z, uint32_t &w, 
 /* Added to the key after every round. */
 static constexpr uint32_t PHILOX_STEP_0 = 0x9E3779B9u, PHILOX_STEP_1 = 0xBB67AE85u;
 
-template <int ROUNDS>
+/* UNROLLED: of the rounds; each takes registers. */
+template <int ROUNDS, int UNROLLED = ROUNDS>
 FA_DEVICE void philox(uint32_t (&words)[4], uint64_t seed, uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-  FA_UNROLL
+  FA_UNROLL_BY(UNROLLED)
   for (int round = 0; round < ROUNDS; ++round) {
     philox_round(x, y, z, w, k0, k1);
     k0 += PHILOX_STEP_0;
