@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from fa_verify.adapters._adapter import result
@@ -91,9 +92,9 @@ def additive(torch: Any, p: Problem, call: Any, mask: bool) -> Any:
     return total.masked_fill(~shown, float("-inf"))
 
 
-def with_gradients(call: Any, names: tuple[str, ...], forward: Any) -> Any:
+def with_gradients(call: Any, names: tuple[str, ...], forward: Any, given: Callable[[Any], Any] = lambda do: do) -> Any:
     """A Result of forward(inputs by name) -> (o, lse or None), all of them [B, S, H, D]; with a backward also the
-    gradients of `names` that automatic differentiation gives."""
+    gradients of `names` that automatic differentiation gives for given(dO)."""
     import torch
 
     names = tuple(name for name in names if getattr(call, name) is not None)
@@ -103,7 +104,7 @@ def with_gradients(call: Any, names: tuple[str, ...], forward: Any) -> Any:
     out = result(o=o.detach(), lse=None if lse is None else lse.detach())
     if not call.wants_gradients:
         return out
-    ends, seeds = ([o, lse], [call.do, call.dlse]) if call.dlse is not None else ([o], [call.do])
+    ends, seeds = ([o, lse], [given(call.do), call.dlse]) if call.dlse is not None else ([o], [given(call.do)])
     grads = torch.autograd.grad(ends, list(inputs.values()), seeds, allow_unused=True)
     for name, x, g in zip(names, inputs.values(), grads):
         setattr(out, f"d{name}", torch.zeros_like(x) if g is None else g)

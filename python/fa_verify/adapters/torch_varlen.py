@@ -30,7 +30,7 @@ def _run(call: Any) -> Any:
         lengths = (call.cu_seqlens_q, call.cu_seqlens_k, p.seqlen_q, p.seqlen_k)
         return varlen_attn(*(aligned(inputs[name]) for name in "qkv"), *lengths, return_aux=AuxRequest(lse=True), scale=p.scale, window_size=window)
 
-    return with_gradients(call, ("q", "k", "v"), forward)
+    return with_gradients(call, ("q", "k", "v"), forward, given=aligned)
 
 
 KERNEL = Adapter(
