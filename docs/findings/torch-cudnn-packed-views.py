@@ -6,12 +6,15 @@ ops = torch.ops.aten
 q, k, v = torch.randn(40, 3, 2, 64, dtype=torch.float16, device="cuda").unbind(1)
 do = torch.randn(40, 2, 64, dtype=torch.float16, device="cuda")
 ends = torch.tensor([0, 40], dtype=torch.int32, device="cuda")
-o, lse, cu_q, cu_k, most_q, most_k, seed, offset, _ = ops._cudnn_attention_forward(q, k, v, None, ends, ends, 40, 40, True, 0.0, False, False)
-used = [torch.full((40, 2, 64), float("nan"), dtype=torch.float16, device="cuda") for _ in range(64)]
-del used  # the allocator hands these blocks out again
-dv = ops._cudnn_attention_backward(do, q, k, v, o, lse, seed, offset, None, cu_q, cu_k, most_q, most_k, 0.0, False)[2]
 p = (q.double().transpose(0, 1) @ k.double().permute(1, 2, 0) / 8).softmax(-1)
-got, want = dv.float().cpu().numpy(), (p.mT @ do.double().transpose(0, 1)).transpose(0, 1).cpu().numpy()
-wrong = ~(abs(got - want) < 0.05).all((1, 2))
-print("rows of dV that are wrong:", wrong.sum(), "of 40; O's largest error:", (o.double() - (p @ v.double().transpose(0, 1)).transpose(0, 1)).abs().max().item())
+want = (p.mT @ do.double().transpose(0, 1)).transpose(0, 1).cpu().numpy()
+o, lse, cu_q, cu_k, most_q, most_k, seed, offset, _ = ops._cudnn_attention_forward(q, k, v, None, ends, ends, 40, 40, True, 0.0, False, False)
+try:
+    dv = ops._cudnn_attention_backward(do, q, k, v, o, lse, seed, offset, None, cu_q, cu_k, most_q, most_k, 0.0, False)[2]
+    got = dv.float().cpu().numpy()
+    wrong = ~(abs(got - want) < 0.05).all((1, 2))
+    said = f"rows of dV that are wrong: {wrong.sum()} of 40"
+except RuntimeError as e:
+    wrong, said = torch.ones(1), str(e).splitlines()[0]
+print("views of one packed tensor:", said)
 raise SystemExit(int(wrong.any()))
