@@ -150,9 +150,7 @@ fa_status fa_session_open_backend(fa_session *s, int backend, fa_error *err) {
   const fa_choice *choice = &s->choice[backend];
   fa_status status = fa_choice_open(choice, &s->self[backend], err);
   s->opened[backend] = status == FA_OK;
-  if (status == FA_OK && s->rules && fa_rules_have(s->rules, FA_LAYER_CONTRACT) && choice->backend->hold)
-    status = choice->backend->hold(s->self[backend], s->rules->contract, err);
-  return status;
+  return status == FA_OK ? fa_rules_hold(s->rules, choice->backend, s->self[backend], err) : status;
 }
 
 /* Keeps the items whose case's name matches. */

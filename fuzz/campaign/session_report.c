@@ -3,6 +3,7 @@
 
 #include "fuzz/coverage/words.h"
 #include "fuzz/options/version.h"
+#include "fuzz/untrusted/mode.h"
 #include "gpu/contract/claims.h"
 #include "ref/math/blas.h"
 #include "report/ci/annotations.h"
@@ -153,9 +154,7 @@ void fa_report_add_walls(fa_report *r, const fa_choice *choice, int n) {
     if (!all) all = cJSON_AddObjectToObject(r->root, "untrusted");
     cJSON_DeleteItemFromObjectCaseSensitive(all, "wall");
     cJSON_AddStringToObject(all, "wall", choice[b].info.wall);
-    if (choice[b].terms.n_allow)
-      cJSON_AddItemToObject(all, "allow",
-                            cJSON_CreateStringArray(choice[b].terms.allow, choice[b].terms.n_allow));
+    fa_terms_add_to_report(&choice[b].terms, all);
   }
 }
 

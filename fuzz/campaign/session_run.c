@@ -346,6 +346,7 @@ int fa_session_run(fa_session *s) {
   fa_status status = fa_report_start(&s->report, s->cli, s->n_choices ? &s->choice[0] : NULL, &err);
   s->causes = fa_causes_make();
   if (status == FA_OK && !s->causes) status = fa_fail(&err, FA_ERR_MEMORY, "out of memory");
+  if (s->causes) fa_causes_set_mode(s->causes, s->mode);
   start_progress(s);
   if (status == FA_OK && s->cli->report) status = fa_session_open_journal(s, &code, &err);
   if (status != FA_OK) return fa_cli_fail(status, &err);

@@ -4,7 +4,9 @@
 #include "cases/codec/json.h"
 #include "fuzz/campaign/session.h"
 #include "fuzz/coverage/words.h"
+#include "fuzz/options/filter.h"
 #include "fuzz/untrusted/hidden.h"
+#include "fuzz/untrusted/mode.h"
 #include "report/unfinished.h"
 
 #include <cjson/cJSON.h>
@@ -39,27 +41,6 @@ static fa_status refuse(const fa_session *s, fa_error *err) {
   return FA_OK;
 }
 
-/* The options with which a case is run again by the same rules. Its recipe has the data that were drawn from the secret,
- * which is not shown before the end; so no others are drawn, and no case beside it. malloc'd; NULL: out of memory. */
-static char *mode_of(const fa_session *s) {
-  const fa_layer_set not_drawn = 1u << FA_LAYER_SEEDS | 1u << FA_LAYER_HIDDEN;
-  char *text = NULL;
-  size_t n = 0;
-  FILE *out = open_memstream(&text, &n);
-  if (!out) return NULL;
-  fputs("--untrusted", out);
-  for (int l = 0; l < FA_N_LAYERS; ++l)
-    if (!fa_layer_in(s->rules->layers & ~not_drawn, (fa_layer)l))
-      fprintf(out, " --without %s", fa_layers[l].name);
-  for (int i = 0; i < s->cli->allow.n; ++i) {
-    fputs(" --allow ", out);
-    fa_print_shell_word(out, s->cli->allow.v[i]);
-  }
-  if (s->cli->arithmetic) fprintf(out, " --arithmetic %s", s->cli->arithmetic);
-  fclose(out);
-  return text;
-}
-
 fa_status fa_session_open_rules(fa_session *s, fa_error *err) {
   const fa_choice *choice = &s->choice[0];
   if (!s->cli->untrusted) {
@@ -71,9 +52,9 @@ fa_status fa_session_open_rules(fa_session *s, fa_error *err) {
   s->rules = malloc(sizeof *s->rules);
   if (!s->rules) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   status = fa_rules_init(s->rules, choice->layers, choice->said.contract, s->cli->arithmetic, err);
-  s->mode = status == FA_OK ? mode_of(s) : NULL;
-  s->style.mode = s->mode;
-  return status;
+  if (status != FA_OK) return status;
+  s->style.mode = s->mode = fa_rules_mode(s->rules, &choice->terms);
+  return s->mode ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
 }
 
 /* ---- the secret ---- */
@@ -83,24 +64,50 @@ static void hash_line(fa_sha256 *sha, const char *line) {
   fa_sha256_add(sha, "\n", 1);
 }
 
+static fa_status hash_case(fa_sha256 *sha, const fa_case *c, fa_error *err) {
+  char *line = fa_case_to_line(c);
+  if (!line) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  hash_line(sha, line);
+  free(line);
+  return FA_OK;
+}
+
+/* The cases of the list that --filter leaves. A law among them ends the run; a tier chooses its cases itself, and none of
+ * these. */
+static fa_status hash_list(const fa_session *s, fa_filter *filter, fa_sha256 *sha, fa_error *err) {
+  const fa_source *source = &s->source;
+  fa_status status = FA_OK;
+  for (int64_t i = 0; status == FA_OK && source->list && i < source->list->n; ++i) {
+    const fa_case *c = &source->list->v[i];
+    if (!fa_filter_passes(filter, c->name)) continue;
+    if (c->law != FA_LAW_NONE && !source->tier)
+      return fa_fail(err, FA_ERR_INPUT,
+                     "--untrusted: case %s is judged by a law, between runs that a candidate can tell apart; "
+                     "--filter can leave it out",
+                     c->name);
+    if (c->law == FA_LAW_NONE) status = hash_case(sha, c, err);
+  }
+  return status;
+}
+
 /* Of all that was named, a line each: cases as canonical JSON, random ones by what they are drawn from. */
 static fa_status hash_named(const fa_session *s, char hex[65], fa_error *err) {
   const fa_source *source = &s->source;
   char text[160];
+  fa_filter filter;
   fa_sha256 sha;
   fa_sha256_init(&sha);
-  for (int64_t i = 0; source->list && i < source->list->n; ++i) {
-    char *line = fa_case_to_line(&source->list->v[i]);
-    if (!line) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-    hash_line(&sha, line);
-    free(line);
-  }
+  fa_status status = fa_filter_compile(s->cli, &filter, err);
+  if (status == FA_OK) status = hash_list(s, &filter, &sha, err);
+  fa_filter_free(&filter);
+  if (status != FA_OK) return status;
   snprintf(text, sizeof text, "random %s %llu %lld", source->profile ? source->profile : "",
            (unsigned long long)s->cli->seed, (long long)s->cli->count);
   if (!source->list) hash_line(&sha, text);
   snprintf(text, sizeof text, "tier %s %llu", source->tier ? source->tier->name : "",
            (unsigned long long)s->cli->seed);
   if (source->tier) hash_line(&sha, text);
+  if (s->cli->filter && !source->list) hash_line(&sha, s->cli->filter);
   fa_sha256_hex(&sha, hex);
   return FA_OK;
 }
@@ -146,12 +153,6 @@ fa_status fa_session_begin_rules(fa_session *s, fa_error *err) {
   if (!s->rules) return FA_OK;
   if (!secret && s->cli->resume && find_secret(s, &resumed)) secret = resumed.hex;
   fa_status status = hash_named(s, hash, err);
-  for (int64_t i = 0; status == FA_OK && s->source.list && i < s->source.list->n; ++i)
-    if (s->source.list->v[i].law != FA_LAW_NONE)
-      status = fa_fail(err, FA_ERR_INPUT,
-                       "--untrusted: case %s is judged by a law, between runs that a "
-                       "candidate can tell apart",
-                       s->source.list->v[i].name);
   if (status == FA_OK) status = fa_rules_begin(s->rules, secret, hash, err);
   if (status != FA_OK) return status;
   fa_claims_of(s->rules, &s->rules_counts.claims);

@@ -34,11 +34,12 @@ static void weigh_named(fa_tier *t, const fa_session *s, const fa_case_list *lis
     fa_worth_see(&v[i], c, &t->n_features);
     v[i].seconds = cost_of(s, c);
     const bool wanted = fa_filter_passes(filter, c->name);
+    const bool able = a->able[i] && !(s->rules && c->law != FA_LAW_NONE); /* nobody is held to a law there */
     const bool too_long = v[i].seconds > LONGEST * t->seconds;
     t->n_all += wanted;
-    t->n_unable += wanted && !a->able[i];
-    t->n_too_long += wanted && a->able[i] && too_long;
-    if (!wanted || !a->able[i] || too_long) v[i].seconds = INFINITY;
+    t->n_unable += wanted && !able;
+    t->n_too_long += wanted && able && too_long;
+    if (!wanted || !able || too_long) v[i].seconds = INFINITY;
   }
 }
 

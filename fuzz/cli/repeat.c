@@ -33,6 +33,8 @@ static fa_status take_mode(fa_repeat *r, const char *path, fa_error *err) {
   fa_cli *cli = &r->cli;
   cli->secret = text_or_null(u, "secret");
   cli->arithmetic = text_or_null(fa_report_at(u, "arithmetic"), "name");
+  const cJSON *memory = fa_report_at(u, "memory_limit_bytes");
+  cli->memory_limit = cJSON_IsNumber(memory) && memory->valuedouble > 0 ? (int64_t)memory->valuedouble : 0;
   if (cJSON_GetArraySize(differ) > 0 || !cli->secret)
     return fa_fail(
         err, FA_ERR_INPUT,
@@ -52,16 +54,35 @@ static fa_status take_mode(fa_repeat *r, const char *path, fa_error *err) {
 
 /* ---- which report ---- */
 
+/* A journal has the secret of its run, which is not to be known before the end, and not all that the wall was made with. */
+static fa_status check_unfinished(const fa_failure_word *word, fa_error *err) {
+  char path[4200], *line = NULL;
+  size_t size = 0;
+  fa_report_journal_of(word->path, path, sizeof path);
+  FILE *f = fopen(path, "re");
+  cJSON *head = f && getline(&line, &size, f) > 0 ? cJSON_Parse(line) : NULL;
+  const bool untrusted = fa_report_at(fa_report_at(head, "run"), "untrusted") != NULL;
+  cJSON_Delete(head);
+  free(line);
+  if (f) fclose(f);
+  if (!untrusted) return FA_OK;
+  return fa_fail(err, FA_ERR_INPUT,
+                 "%s: its candidate is not trusted, and its run is not over: wait for it, or go on with it "
+                 "(--resume); or name the --backend, which is trusted then",
+                 word->path);
+}
+
 /* Reads the report of a word if its candidate is not to be trusted; else *root is NULL. Faults are left to whoever reads
  * its failures. */
-static void load_untrusted(const fa_failure_word *word, cJSON **root) {
+static fa_status load_untrusted(const fa_failure_word *word, cJSON **root, fa_error *err) {
   fa_error unused;
   *root = NULL;
-  if (fa_report_is_unfinished(word->path)) return; /* its secret is not shown yet */
+  if (fa_report_is_unfinished(word->path)) return check_unfinished(word, err);
   if (fa_report_load(word->path, root, &unused) != FA_OK) *root = NULL;
-  if (fa_report_at(*root, "untrusted")) return;
+  if (fa_report_at(*root, "untrusted")) return FA_OK;
   cJSON_Delete(*root);
   *root = NULL;
+  return FA_OK;
 }
 
 fa_status fa_repeat_open(const fa_cli *cli, fa_repeat *out, fa_error *err) {
@@ -74,7 +95,8 @@ fa_status fa_repeat_open(const fa_cli *cli, fa_repeat *out, fa_error *err) {
     if (i == 0) first = word;
     const bool same = i > 0 && strcmp(first.path, word.path) == 0;
     if (same) continue;
-    load_untrusted(&word, &root);
+    const fa_status status = load_untrusted(&word, &root, err);
+    if (status != FA_OK) return status;
     if (i > 0 && (root || out->root)) {
       cJSON_Delete(root);
       return fa_fail(err, FA_ERR_INPUT, "%s: one report at a time, where a candidate is not trusted",
@@ -83,6 +105,11 @@ fa_status fa_repeat_open(const fa_cli *cli, fa_repeat *out, fa_error *err) {
     out->root = root;
   }
   return out->root ? take_mode(out, first.path, err) : FA_OK;
+}
+
+int64_t fa_repeat_number(const cJSON *failure) {
+  const cJSON *number = fa_report_at(failure, "item");
+  return cJSON_IsNumber(number) && number->valuedouble >= 0 ? (int64_t)number->valuedouble : 0;
 }
 
 void fa_repeat_free(fa_repeat *r) {

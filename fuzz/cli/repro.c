@@ -32,12 +32,6 @@ typedef struct repro {
   int64_t n_asked; /* failures that were named */
 } repro;
 
-/* What an untrusted candidate was tried with follows from the item's number; a report of an older version lacks it. */
-static int64_t number_of(const cJSON *failure) {
-  const cJSON *number = cJSON_GetObjectItemCaseSensitive(failure, "item");
-  return cJSON_IsNumber(number) && number->valuedouble >= 0 ? (int64_t)number->valuedouble : 0;
-}
-
 /* --backend, --schedule-seed and --sample override the report's. --shrunk: uses the shrunk case if there is one. */
 static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_error *err) {
   repro *x = ctx;
@@ -66,7 +60,7 @@ static fa_status add_failure(void *ctx, const cJSON *failure, bool shrunk, fa_er
     status = fa_session_add_item(s, x->list.n - 1, b, schedule_seed);
     if (status != FA_OK) break;
     s->item[s->n_items - 1].sample = sample;
-    s->item[s->n_items - 1].number = s->rules ? number_of(failure) : FA_ITEM_OWN_NUMBER;
+    s->item[s->n_items - 1].number = s->rules ? fa_repeat_number(failure) : FA_ITEM_OWN_NUMBER;
   }
   return status;
 }

@@ -31,6 +31,7 @@ typedef enum fa_option_kind {
   FA_KIND_COUNT,   /* int64_t, >= 1 */
   FA_KIND_U64,     /* uint64_t */
   FA_KIND_SECONDS, /* double, > 0 */
+  FA_KIND_BYTES,   /* int64_t: a number with K, M, G or T */
   FA_KIND_SAMPLE   /* fa_sample */
 } fa_option_kind;
 

@@ -1,6 +1,7 @@
 /* The text after an option, read as what its row says. */
 #include "fuzz/options/choices.h"
 #include "fuzz/options/parts.h"
+#include "gpu/wall/limits.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,6 +24,18 @@ static int check_choice(const fa_cli *cli, const fa_option_row *o, const char *t
   return choices.is_all ? fa_choices_check(&choices, what, text) : 0;
 }
 
+/* A number of bytes, with K, M, G or T for powers of 1024; -1: it is none. */
+static int64_t read_bytes(const char *text) {
+  static const char units[] = "KMGT";
+  char *end = NULL;
+  errno = 0;
+  const long long n = strtoll(text, &end, 10);
+  const char *unit = *end ? strchr(units, *end) : NULL;
+  const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+  if (errno || end == text || n < 0 || end[unit != NULL] || n > INT64_MAX >> shift) return -1;
+  return (int64_t)n << shift;
+}
+
 int fa_cli_set_value(fa_cli *cli, const fa_option_row *o, const char *text) {
   void *field = (char *)cli + o->offset;
   char *end = NULL;
@@ -42,6 +55,12 @@ int fa_cli_set_value(fa_cli *cli, const fa_option_row *o, const char *text) {
     if (errno || *end || end == text || text[strspn(text, " \t")] == '-')
       return fa_cli_usage_error("--%s %s: a whole number from 0 to 2^64-1 is needed", o->name, text);
     *(uint64_t *)field = n;
+  } else if (o->kind == FA_KIND_BYTES) {
+    const int64_t n = read_bytes(text);
+    if (n < (int64_t)FA_WALL_LEAST_MEMORY)
+      return fa_cli_usage_error("--%s %s: a size of at least %zuM is needed, such as 512M or 4G", o->name,
+                                text, FA_WALL_LEAST_MEMORY >> 20);
+    *(int64_t *)field = n;
   } else if (o->kind == FA_KIND_SAMPLE) {
     fa_error err;
     if (fa_sample_parse(text, field, &err) != FA_OK) return fa_cli_usage_error("--%s %s", o->name, err.text);

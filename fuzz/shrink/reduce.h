@@ -9,6 +9,7 @@
 #define FA_FUZZ_SHRINK_REDUCE_H
 
 #include "fuzz/options/choose_backend.h"
+#include "fuzz/untrusted/rules.h"
 #include "report/failure_class.h"
 
 #include <stdio.h>
@@ -26,6 +27,8 @@ typedef struct fa_shrink_config {
   bool in_process, end_to_end;
   fa_sample sample;              /* that it fails in; what is small enough is judged whole */
   const fa_failure_class *known; /* from a report: saves running the large case; or NULL */
+  const fa_rules *rules;         /* of a candidate that nobody trusts; NULL: it is trusted */
+  int64_t number;                /* with rules: of the failure in its run, for what the secret says of it */
   FILE *progress;                /* receives a line about every step; NULL = silent */
 } fa_shrink_config;
 

@@ -103,6 +103,13 @@ static bool next_run(void *ctx, int64_t *item) {
   return false;
 }
 
+static fa_status open_subject(fa_shrinker *s, fa_error *err) {
+  const fa_choice *choice = s->config->choice;
+  const fa_status status = fa_choice_open(choice, &s->self, err);
+  s->opened = status == FA_OK;
+  return status == FA_OK ? fa_rules_hold(s->config->rules, choice->backend, s->self, err) : status;
+}
+
 static void run_item(void *ctx, int64_t item, fa_result *out) {
   fa_shrinker *s = ctx;
   const fa_choice *choice = s->config->choice;
@@ -111,14 +118,15 @@ static void run_item(void *ctx, int64_t item, fa_result *out) {
   const uint64_t seed = s->share->run[item].seed;
   fa_status status = fa_case_from_text(s->share->text + s->share->run[item].at, &c, &err);
   if (status == FA_OK) {
-    if (!s->opened) status = fa_choice_open(choice, &s->self, &err);
-    s->opened = status == FA_OK;
+    if (!s->opened) status = open_subject(s, &err);
     const fa_run_config config = {.backend = choice->backend,
                                   .backend_self = s->self,
                                   .n_threads = s->share->run[item].n_threads,
                                   .schedule_seed = seed,
                                   .end_to_end = s->config->end_to_end,
-                                  .sample = s->config->sample};
+                                  .sample = s->config->sample,
+                                  .rules = s->config->rules,
+                                  .number = s->config->number};
     if (status == FA_OK) status = fa_run_case(&c, &config, out, &err);
     fa_case_free(&c);
   }
@@ -200,6 +208,7 @@ fa_status fa_shrinker_open(fa_shrinker *s, const fa_shrink_config *config, fa_er
   s->pool_config = (fa_pool_config){.n_workers = config->jobs,
                                     .timeout_s = config->timeout_s,
                                     .in_process = config->in_process,
+                                    .one_try = config->rules && fa_rules_have(config->rules, FA_LAYER_FINAL),
                                     .ctx = s,
                                     .next = next_run,
                                     .run = run_item,

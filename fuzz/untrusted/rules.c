@@ -72,6 +72,11 @@ fa_status fa_rules_init(fa_rules *r, fa_layer_set layers, const char *contract, 
   return status == FA_OK ? pin(r, arithmetic, err) : status;
 }
 
+fa_status fa_rules_hold(const fa_rules *rules, const fa_backend *backend, void *self, fa_error *err) {
+  if (!rules || !fa_rules_have(rules, FA_LAYER_CONTRACT) || !backend->hold) return FA_OK;
+  return backend->hold(self, rules->contract, err);
+}
+
 unsigned fa_rules_promised(const fa_rules *r, const fa_problem *p, char *why, size_t size) {
   return fa_hello_passes(&r->hello, p, why, size);
 }

@@ -5,6 +5,7 @@
 
 #include "cases/recipe/case.h"
 #include "fuzz/untrusted/secret.h"
+#include "gpu/backend.h"
 #include "gpu/contract/canonical.h"
 #include "gpu/contract/hello.h"
 #include "gpu/wall/layers.h"
@@ -33,6 +34,9 @@ fa_status fa_rules_init(fa_rules *r, fa_layer_set layers, const char *contract, 
 /* Draws the secret, or takes the one that is given, and commits to it. cases_sha256: of all that was named to be run.
  * given: NULL = draw one. */
 fa_status fa_rules_begin(fa_rules *r, const char *given, const char *cases_sha256, fa_error *err);
+
+/* Holds a subject that was opened to the contract, if it is to be held to it. rules NULL: it is trusted. */
+fa_status fa_rules_hold(const fa_rules *rules, const fa_backend *backend, void *self, fa_error *err);
 
 /* ---- what the judge asks ---- */
 

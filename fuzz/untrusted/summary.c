@@ -1,6 +1,7 @@
 #include "fuzz/untrusted/summary.h"
 
 #include "fuzz/coverage/words.h"
+#include "fuzz/untrusted/mode.h"
 
 #include <cjson/cJSON.h>
 
@@ -63,20 +64,6 @@ static void add_words(cJSON *o, const char *key, uint64_t words) {
     if (words >> i & 1) cJSON_AddItemToArray(list, cJSON_CreateString(fa_word_at(i)));
 }
 
-static void add_layers(cJSON *o, const char *key, fa_layer_set set) {
-  cJSON *list = cJSON_AddArrayToObject(o, key);
-  for (int l = 0; l < FA_N_LAYERS; ++l)
-    if (fa_layer_in(set, (fa_layer)l)) cJSON_AddItemToArray(list, cJSON_CreateString(fa_layers[l].name));
-}
-
-static void add_arithmetic(const fa_rules *r, cJSON *o) {
-  cJSON *a = cJSON_AddObjectToObject(o, "arithmetic");
-  cJSON_AddStringToObject(a, "name", r->arithmetic);
-  cJSON *ignored = cJSON_AddObjectToObject(a, "ignored");
-  for (int t = 0; t < FA_HELLO_DTYPES; ++t)
-    if (r->ignored[t][0]) cJSON_AddStringToObject(ignored, fa_dtype_name((fa_dtype)t), r->ignored[t]);
-}
-
 void fa_rules_add_to_report(const fa_rules *r, const fa_rules_counts *c, cJSON *root) {
   char gaps[400];
   cJSON *o = cJSON_GetObjectItemCaseSensitive(root, "untrusted"), *contract = cJSON_Parse(r->contract);
@@ -86,11 +73,7 @@ void fa_rules_add_to_report(const fa_rules *r, const fa_rules_counts *c, cJSON *
   cJSON_AddStringToObject(o, "cases_sha256", r->cases_sha256);
   cJSON_AddStringToObject(o, "commitment", r->commitment);
   cJSON_AddStringToObject(o, "secret", r->secret.hex);
-  cJSON *layers = cJSON_GetObjectItemCaseSensitive(o, "layers");
-  if (!layers) layers = cJSON_AddObjectToObject(o, "layers");
-  add_layers(layers, "in_force", r->layers);
-  add_layers(layers, "left_out", FA_ALL_LAYERS & ~r->layers);
-  add_arithmetic(r, o);
+  fa_rules_add_mode(r, o);
   cJSON_AddNumberToObject(o, "cases", (double)c->cases);
   cJSON_AddNumberToObject(o, "hidden", (double)c->hidden);
   cJSON *traps = cJSON_AddObjectToObject(o, "traps");

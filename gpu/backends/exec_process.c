@@ -81,7 +81,7 @@ static double deadline_of(int lifeline, bool trusted) {
 }
 
 /* Waits until the child has ended, and passes on what it prints. */
-static int keep(pid_t child, int lifeline, bool trusted, fa_wall_printed *printed) {
+static int keep(pid_t child, int lifeline, const fa_wall *wall, fa_wall_printed *printed) {
   sigset_t none;
   double deadline = 0;
   int status = 0;
@@ -100,14 +100,20 @@ static int keep(pid_t child, int lifeline, bool trusted, fa_wall_printed *printe
                                   .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
     if (ppoll(fd, 2, deadline > 0 ? &wait : NULL, &none) <= 0) continue;
     if (fd[1].revents) fa_wall_printed_pass(printed);
-    if (fd[0].revents) deadline = deadline_of(lifeline, trusted);
+    if (!fd[0].revents) continue;
+    deadline = deadline_of(lifeline, !wall);
+    if (wall)
+      fa_wall_cgroup_freeze(&wall->cgroup, false); /* a judge that died in a rival's turn leaves it frozen */
   }
   kill(-child, SIGKILL); /* whatever it started */
   return status;
 }
 
+/* What the supervisor says on the lifeline before it ends, if there is something to say. */
+#define RAN_OUT "m"
+
 /* Behind a wall: the first process of its namespace has been handed to us, and once it is gone all of them are. */
-static void wait_until_empty(const fa_wall *wall) {
+static void wait_until_empty(const fa_wall *wall, int lifeline) {
   const double deadline = fa_exec_now() + EMPTY_SECONDS;
   bool empty = !fa_layer_in(wall->layers, FA_LAYER_PROCESSES);
   while (!empty && fa_exec_now() < deadline) {
@@ -115,6 +121,8 @@ static void wait_until_empty(const fa_wall *wall) {
     empty = ended < 0 && errno == ECHILD;
     if (ended == 0) nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = 1000000}, NULL);
   }
+  const bool ran_out = fa_wall_cgroup_ran_out(&wall->cgroup);
+  if (ran_out && send(lifeline, RAN_OUT, 1, MSG_NOSIGNAL) < 0) {} /* nobody listens any more */
   if (!fa_wall_cgroup_remove(&wall->cgroup) || !empty)
     dprintf(STDERR_FILENO, "fa-verify: processes of the candidate have outlived it\n");
 }
@@ -159,8 +167,8 @@ static void supervisor_main(const station *s) {
   if (child == 0) run_command(s);
   setpgid(child, child); /* in parent and child: whichever comes first */
   leave_to_child(s, &printed, &lifeline);
-  const int status = child < 0 ? 126 << 8 : keep(child, lifeline, !s->wall, &printed);
-  if (s->wall) wait_until_empty(s->wall);
+  const int status = child < 0 ? 126 << 8 : keep(child, lifeline, s->wall, &printed);
+  if (s->wall) wait_until_empty(s->wall, lifeline);
   fa_wall_printed_finish(&printed);
   remove_folder(s->folder);
   end_like(status);
@@ -238,6 +246,7 @@ static fa_status start_guest(fa_exec_process *x, station *s, const fa_exec_guest
   }
   s->wall = &wall, s->memory = guest->memory, s->name = guest->name;
   x->behind_wall = true;
+  x->cgroup = wall.cgroup;
   status = start(x, s, err);
   if (status != FA_OK) {
     fa_wall_cgroup_remove(&wall.cgroup);
@@ -267,6 +276,24 @@ fa_status fa_exec_start(fa_exec_process *x, const char *command, const fa_exec_g
   return guest ? start_guest(x, &s, guest, err) : start(x, &s, err);
 }
 
+/* After the supervisor has ended like the child. */
+static void describe_end(const fa_exec_process *x, int status, char *how, size_t size) {
+  const int sig = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
+  const char *name = sig > 0 ? sigabbrev_np(sig) : NULL;
+  char byte, limit[32];
+  if (size == 0) return;
+  if (WIFSIGNALED(status))
+    snprintf(how, size, "died of SIG%s (%s)", name ? name : "?", strsignal(sig));
+  else if (name)
+    snprintf(how, size, "ended with status %d (a shell says so of SIG%s)", WEXITSTATUS(status), name);
+  else
+    snprintf(how, size, "ended with status %d", WEXITSTATUS(status));
+  if (recv(x->lifeline, &byte, 1, MSG_DONTWAIT) != 1 || byte != RAN_OUT[0]) return;
+  const size_t used = strlen(how);
+  fa_wall_bytes_text(x->cgroup.memory_bytes, limit, sizeof limit);
+  snprintf(how + used, size - used, ": it wanted more memory than %s, which is its limit", limit);
+}
+
 void fa_exec_stop(fa_exec_process *x, bool at_once, char *how, size_t how_size) {
   int status = 0;
   if (x->supervisor == 0) return;
@@ -274,18 +301,11 @@ void fa_exec_stop(fa_exec_process *x, bool at_once, char *how, size_t how_size) 
   const char *const byte = at_once ? "x" : "e";
   if ((at_once || x->behind_wall) && send(x->lifeline, byte, 1, MSG_NOSIGNAL) < 0) {
   } /* it may have ended already */
-  close(x->lifeline);
+  shutdown(x->lifeline, SHUT_WR);
   while (waitpid(x->supervisor, &status, 0) < 0 && errno == EINTR) {}
+  describe_end(x, status, how, how ? how_size : 0);
+  close(x->lifeline);
   close(x->lines.from);
   fa_exec_lines_free(&x->lines);
   memset(x, 0, sizeof *x);
-  if (!how) return;
-  const int sig = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
-  const char *name = sig > 0 ? sigabbrev_np(sig) : NULL;
-  if (WIFSIGNALED(status))
-    snprintf(how, how_size, "died of SIG%s (%s)", name ? name : "?", strsignal(sig));
-  else if (name)
-    snprintf(how, how_size, "ended with status %d (a shell says so of SIG%s)", WEXITSTATUS(status), name);
-  else
-    snprintf(how, how_size, "ended with status %d", WEXITSTATUS(status));
 }

@@ -9,6 +9,7 @@
 
 #include "cases/base/status.h"
 #include "gpu/backends/exec_lines.h"
+#include "gpu/wall/limits.h"
 #include "gpu/wall/terms.h"
 
 #include <stdbool.h>
@@ -26,6 +27,7 @@ typedef struct fa_exec_process {
   int lifeline;        /* closing tells the supervisor that we died */
   char folder[512];    /* absolute, mode 0700 */
   bool behind_wall;
+  fa_wall_cgroup cgroup; /* its processes', which the supervisor removes; zeroed: they have none */
 } fa_exec_process;
 
 /* How a child is let in that nobody trusts. */
@@ -44,7 +46,8 @@ typedef struct fa_exec_guest {
 fa_status fa_exec_start(fa_exec_process *x, const char *command, const fa_exec_guest *guest, fa_error *err);
 
 /* Stops the child. at_once: kills it; otherwise closes its stdin and waits FA_EXEC_GRACE_SECONDS. how (may be
- * NULL): "ended with status 3", "died of SIGSEGV (Segmentation fault)". */
+ * NULL): "ended with status 3", "died of SIGSEGV (Segmentation fault)", and that
+ * it was for want of memory. */
 void fa_exec_stop(fa_exec_process *x, bool at_once, char *how, size_t how_size);
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ static void quote(const char *line, char *out, size_t size) {
 /* Stops the other side after misbehaviour; text: which. */
 static void give_up(fa_exec_subject *x, bool at_once, char *text, size_t size, const char *what,
                     const char *line) {
-  char how[128], said[200];
+  char how[200], said[200];
   quote(line, said, sizeof said); /* stopping frees the line */
   x->reach->close(x, at_once, how, sizeof how);
   x->lines = NULL;

@@ -17,25 +17,33 @@ enum { DOOR_SECONDS = 30 };
 
 /* ---- making it ---- */
 
+/* Of each process, where no group bounds all of them together; 0: not limited. Libraries reserve more than they use, and a
+ * GPU's driver reserves more than any machine has. */
+static size_t address_space_of(const fa_wall_terms *terms, const fa_wall_cgroup *g) {
+  const bool bounded = fa_layer_in(terms->layers, FA_LAYER_LIMITS) && !g->version && !fa_wall_has_gpu();
+  return bounded ? 2 * (terms->memory_bytes ? terms->memory_bytes : fa_wall_memory_bytes()) : 0;
+}
+
 static void add_door(const fa_wall_terms *terms, const fa_wall_view *view, const char *command,
                      const fa_wall_cgroup *g, fa_wall_words *to) {
   char namespaces[256];
-  const bool bounded = fa_layer_in(terms->layers, FA_LAYER_LIMITS) && !g->version && !fa_wall_has_gpu();
   fa_wall_namespaces_text(namespaces, sizeof namespaces);
   fa_wall_add(to, "/proc/self/fd/%d", FA_WALL_FD_PROGRAM);
   fa_wall_add(to, "%s", FA_WALL_DOOR);
   fa_wall_add(to, "%u", terms->layers);
-  fa_wall_add(to, "%zu", bounded ? 2 * fa_wall_memory_bytes() : 0); /* libraries reserve more than they use */
+  fa_wall_add(to, "%zu", address_space_of(terms, g));
   fa_wall_add(to, "%s", namespaces);
   fa_wall_add(to, "%s", view->judge);
   fa_wall_add(to, "%s", command);
 }
 
-static void describe(fa_wall *w, const fa_wall_view *view, const char *why_no_cgroup) {
+static void describe(fa_wall *w, const fa_wall_terms *terms, const fa_wall_view *view,
+                     const char *why_no_cgroup) {
   size_t used = 0;
   char limits[300];
   if (fa_layer_in(w->layers, FA_LAYER_LIMITS)) {
-    fa_wall_limits_text(&w->cgroup, why_no_cgroup, limits, sizeof limits);
+    fa_wall_limits_text(&w->cgroup, address_space_of(terms, &w->cgroup), why_no_cgroup, limits,
+                        sizeof limits);
     used = (size_t)snprintf(w->text, sizeof w->text, "limits: %s", limits);
   }
   if (!fa_layer_in(w->layers, FA_LAYER_FILES)) return;
@@ -48,10 +56,22 @@ static void describe(fa_wall *w, const fa_wall_view *view, const char *why_no_cg
 }
 
 /* A group has to be emptied before it can be removed, which is the business of another layer. */
-static void make_cgroup(fa_wall *w, char *why, size_t size) {
+static void make_cgroup(const fa_wall_terms *terms, fa_wall *w, char *why, size_t size) {
   snprintf(why, size, "a cgroup needs the layer processes");
   if (fa_layer_in(w->layers, FA_LAYER_LIMITS) && fa_layer_in(w->layers, FA_LAYER_PROCESSES))
-    fa_wall_cgroup_make(&w->cgroup, why, size);
+    fa_wall_cgroup_make(&w->cgroup, terms->memory_bytes ? terms->memory_bytes : fa_wall_memory_bytes(), why,
+                        size);
+}
+
+/* A limit that was asked for is left out with its layer, and never in silence. */
+static fa_status check_memory(const fa_wall_terms *terms, const fa_wall *w, const char *why, fa_error *err) {
+  if (!terms->memory_bytes || !fa_layer_in(terms->layers, FA_LAYER_LIMITS)) return FA_OK;
+  if (w->cgroup.version || address_space_of(terms, &w->cgroup)) return FA_OK;
+  return fa_fail(
+      err, FA_ERR_INPUT,
+      "--memory-limit: no cgroup can be had here (%s), and without one a process that may use a GPU "
+      "cannot be limited; leave the option out",
+      why);
 }
 
 fa_status fa_wall_make(const fa_wall_terms *terms, const char *command, const char *exchange, fa_wall *out,
@@ -67,14 +87,15 @@ fa_status fa_wall_make(const fa_wall_terms *terms, const char *command, const ch
   if (status == FA_OK && out->program < 0)
     status = fa_fail(err, FA_ERR_IO, "/proc/self/exe: %s", strerror(errno));
   if (status == FA_OK) {
-    make_cgroup(out, why, sizeof why);
+    make_cgroup(terms, out, why, sizeof why);
+    status = check_memory(terms, out, why, err);
     add_door(terms, &view, command, &out->cgroup, &out->arguments);
-    describe(out, &view, why);
+    describe(out, terms, &view, why);
     if (fa_layer_in(terms->layers, FA_LAYER_ENVIRONMENT))
       fa_wall_environment(fa_layer_in(terms->layers, FA_LAYER_FILES) ? &view : NULL, &out->environment);
     else
       fa_wall_add_all(&out->environment, (const char *const *)environ);
-    if (out->arguments.failed || out->environment.failed)
+    if (status == FA_OK && (out->arguments.failed || out->environment.failed))
       status = fa_fail(err, FA_ERR_MEMORY, "out of memory");
   }
   fa_wall_view_free(&view);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EMPTY_WITHIN_MS = 2000, STEP_MS = 5 };
+enum { EMPTY_WITHIN_MS = 2000, STEP_MS = 5, FROZEN_WITHIN_MS = 1000 };
 
 static bool write_text(const char *folder, const char *file, const char *text) {
   char path[PATH_MAX];
@@ -95,10 +95,11 @@ static bool add_folder(fa_wall_cgroup *g, const char *controller, char *why, siz
 
 static bool make_v2(fa_wall_cgroup *g, char *why, size_t size) {
   g->version = 2;
+  g->freezer = 0;
   if (!add_folder(g, "", why, size)) return false;
   const char *folder = g->folder[0];
   write_text(folder, "memory.swap.max", "0"); /* there may be no swap */
-  if (write_number(folder, "memory.max", fa_wall_memory_bytes()) &&
+  if (write_number(folder, "memory.max", g->memory_bytes) &&
       write_number(folder, "pids.max", (size_t)fa_wall_processes()))
     return true;
   snprintf(why, size, "%.200s hands no limits of memory and processes on", folder);
@@ -107,18 +108,23 @@ static bool make_v2(fa_wall_cgroup *g, char *why, size_t size) {
 
 static bool make_v1(fa_wall_cgroup *g, char *why, size_t size) {
   g->version = 1;
+  char unused[300];
   if (add_folder(g, "memory", why, size) &&
-      write_number(g->folder[0], "memory.limit_in_bytes", fa_wall_memory_bytes()) &&
-      add_folder(g, "pids", why, size) && write_number(g->folder[1], "pids.max", (size_t)fa_wall_processes()))
+      write_number(g->folder[0], "memory.limit_in_bytes", g->memory_bytes) &&
+      add_folder(g, "pids", why, size) &&
+      write_number(g->folder[1], "pids.max", (size_t)fa_wall_processes())) {
+    g->freezer = g->n;
+    add_folder(g, "freezer", unused, sizeof unused); /* only bench freezes, and it can do without */
     return true;
+  }
   if (g->n) snprintf(why, size, "%.200s takes no limit", g->folder[g->n - 1]);
   return false;
 }
 
-bool fa_wall_cgroup_make(fa_wall_cgroup *g, char *why, size_t size) {
+bool fa_wall_cgroup_make(fa_wall_cgroup *g, size_t memory_bytes, char *why, size_t size) {
   bool (*const makers[])(fa_wall_cgroup *, char *, size_t) = {make_v2, make_v1};
   for (int i = 0; i < 2; ++i) {
-    *g = (fa_wall_cgroup){0};
+    *g = (fa_wall_cgroup){.memory_bytes = memory_bytes};
     if (makers[i](g, why, size)) return true;
     for (int k = 0; k < g->n; ++k) rmdir(g->folder[k]);
   }
@@ -130,6 +136,53 @@ bool fa_wall_cgroup_enter(const fa_wall_cgroup *g) {
   bool entered = true;
   for (int i = 0; i < g->n; ++i) entered &= write_text(g->folder[i], "cgroup.procs", "0");
   return entered;
+}
+
+/* ---- what becomes of its processes ---- */
+
+/* True if a line of the file is this text. */
+static bool has_line(const char *folder, const char *file, const char *text) {
+  char path[PATH_MAX], line[256];
+  bool found = false;
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  FILE *f = fopen(path, "re");
+  while (f && !found && fgets(line, sizeof line, f)) {
+    line[strcspn(line, "\n")] = 0;
+    found = strcmp(line, text) == 0;
+  }
+  if (f) fclose(f);
+  return found;
+}
+
+/* Version 1 may answer that it is still freezing, and has to be asked again. */
+bool fa_wall_cgroup_freeze(const fa_wall_cgroup *g, bool frozen) {
+  if (g->freezer >= g->n) return false;
+  const char *folder = g->folder[g->freezer];
+  for (int waited = 0; waited < FROZEN_WITHIN_MS; ++waited) {
+    bool rests;
+    if (g->version == 2)
+      rests = write_text(folder, "cgroup.freeze", frozen ? "1" : "0") &&
+              has_line(folder, "cgroup.events", frozen ? "frozen 1" : "frozen 0");
+    else
+      rests = write_text(folder, "freezer.state", frozen ? "FROZEN" : "THAWED") &&
+              has_line(folder, "freezer.state", frozen ? "FROZEN" : "THAWED");
+    if (rests) return true;
+    nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = 1000000L}, NULL);
+  }
+  return false;
+}
+
+bool fa_wall_cgroup_ran_out(const fa_wall_cgroup *g) {
+  const char *const file = g->version == 2 ? "memory.events" : "memory.oom_control";
+  char path[PATH_MAX], line[256];
+  long killed = 0;
+  if (!g->version) return false;
+  snprintf(path, sizeof path, "%s/%s", g->folder[0], file);
+  FILE *f = fopen(path, "re");
+  while (f && killed == 0 && fgets(line, sizeof line, f))
+    if (sscanf(line, "oom_kill %ld", &killed) != 1) killed = 0;
+  if (f) fclose(f);
+  return killed > 0;
 }
 
 /* ---- and removing it ---- */
@@ -150,6 +203,7 @@ static bool kill_members(const char *folder) {
 
 bool fa_wall_cgroup_remove(const fa_wall_cgroup *g) {
   bool gone = true;
+  if (g->version == 1) fa_wall_cgroup_freeze(g, false); /* there a frozen process does not die */
   for (int i = 0; i < g->n; ++i) {
     int waited = 0;
     if (g->version == 2) write_text(g->folder[i], "cgroup.kill", "1");

@@ -41,11 +41,20 @@ bool fa_wall_limit(size_t address_space, char *why, size_t size) {
   return true;
 }
 
-void fa_wall_limits_text(const fa_wall_cgroup *g, const char *why_none, char *out, size_t size) {
-  const double gib = (double)fa_wall_memory_bytes() / (double)(1 << 30);
+void fa_wall_bytes_text(size_t bytes, char *out, size_t size) {
+  const double mib = (double)bytes / (1 << 20);
+  snprintf(out, size, "%.3g %s", mib < 1000 ? mib : mib / 1024, mib < 1000 ? "MiB" : "GiB");
+}
+
+void fa_wall_limits_text(const fa_wall_cgroup *g, size_t address_space, const char *why_none, char *out,
+                         size_t size) {
+  char bytes[32];
+  fa_wall_bytes_text(g->version ? g->memory_bytes : address_space, bytes, sizeof bytes);
   if (g->version)
-    snprintf(out, size, "cgroup v%d: %.3g GiB, %d processes", g->version, gib, fa_wall_processes());
+    snprintf(out, size, "cgroup v%d: %s, %d processes", g->version, bytes, fa_wall_processes());
   else
-    snprintf(out, size, "rlimits alone%s (%s)",
-             geteuid() == 0 ? ", which do not bound how many processes root has" : "", why_none);
+    snprintf(out, size, "rlimits alone%s%s%s (%s)",
+             geteuid() == 0 ? ", which do not bound how many processes root has" : "",
+             address_space ? ", for each process an address space of " : "", address_space ? bytes : "",
+             why_none);
 }

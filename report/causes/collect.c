@@ -22,6 +22,7 @@ struct fa_causes {
   fa_cause_failure *failure; /* owned: of each failing row */
   int64_t n, capacity;
   size_t recipe_bytes;
+  const char *mode;
 };
 
 fa_causes *fa_causes_make(void) {
@@ -30,6 +31,10 @@ fa_causes *fa_causes_make(void) {
   if (c && c->rows) return c;
   free(c);
   return NULL;
+}
+
+void fa_causes_set_mode(fa_causes *c, const char *mode) {
+  c->mode = mode;
 }
 
 static void failure_free(fa_cause_failure *f) {
@@ -226,12 +231,13 @@ static fa_status conclude(fa_causes *c, const fa_cause_description *about, cJSON
 
 fa_status fa_causes_conclude(fa_causes *c, const cJSON *failures, const char *path, const char *program,
                              cJSON **groups, fa_error *err) {
-  const fa_cause_description about = {.failures = failures, .path = path, .program = program};
+  const fa_cause_description about = {
+      .failures = failures, .path = path, .program = program, .mode = c->mode};
   return conclude(c, &about, groups, err);
 }
 
 fa_status fa_causes_conclude_read(fa_causes *c, cJSON *(*read)(void *ctx, int64_t place), void *ctx,
                                   const char *program, cJSON **groups, fa_error *err) {
-  const fa_cause_description about = {.program = program, .read = read, .ctx = ctx};
+  const fa_cause_description about = {.program = program, .mode = c->mode, .read = read, .ctx = ctx};
   return conclude(c, &about, groups, err);
 }

@@ -17,6 +17,9 @@ typedef struct fa_causes fa_causes;
 fa_causes *fa_causes_make(void); /* NULL: out of memory */
 void fa_causes_free(fa_causes *c);
 
+/* Options that a command with a case in it needs beside the backend, from now on; NULL: none. The text outlives *c. */
+void fa_causes_set_mode(fa_causes *c, const char *mode);
+
 /* Notes a result; failure: its entry in the "failures" of a report that outlives *c, NULL if there is none. */
 fa_status fa_causes_note(fa_causes *c, const fa_result *r, const struct cJSON *failure, fa_error *err);
 /* The same for an entry of a report's "cases" and the one of "failures" that belongs to it. */

@@ -193,7 +193,7 @@ static int64_t smallest_of(const fa_cause_groups *g, const fa_cause_group *group
 }
 
 /* What to type without a report. */
-static char *command_of(const fa_cause_failure *f, const cJSON *recipe, const char *program) {
+static char *command_of(const fa_cause_failure *f, const cJSON *recipe, const fa_cause_description *about) {
   char *text = NULL, *line = recipe ? cJSON_PrintUnformatted(recipe) : f->recipe ? strdup(f->recipe) : NULL;
   size_t n = 0;
   FILE *out = line ? open_memstream(&text, &n) : NULL;
@@ -201,8 +201,8 @@ static char *command_of(const fa_cause_failure *f, const cJSON *recipe, const ch
     free(line);
     return NULL;
   }
-  fa_print_shell_word(out, program ? program : "fa-verify");
-  fputs(" run --backend ", out);
+  fa_print_shell_word(out, about->program ? about->program : "fa-verify");
+  fprintf(out, " run %s%s--backend ", about->mode ? about->mode : "", about->mode ? " " : "");
   fa_print_shell_word(out, f->backend);
   if (f->schedule_seed) fprintf(out, " --schedule-seed %llu", (unsigned long long)f->schedule_seed);
   fa_print_sample(out, &f->sample);
@@ -218,7 +218,7 @@ static void add_repro(cJSON *o, const fa_cause_failure *f, const cJSON *entry, i
   char text[4400];
   const cJSON *shrunk = get(entry, "shrunk"), *best = shrunk ? shrunk : entry;
   const char *file = fa_report_string(entry, "file"), *own = fa_report_string(best, "repro");
-  char *command = about->path && place >= 0 ? NULL : command_of(f, get(best, "case"), about->program);
+  char *command = about->path && place >= 0 ? NULL : command_of(f, get(best, "case"), about);
   text[0] = 0;
   if (*file)
     snprintf(text, sizeof text, "fa-verify check %s", file);

@@ -7,7 +7,7 @@
 /* As for fa_causes_conclude and fa_causes_conclude_read. */
 typedef struct fa_cause_description {
   const struct cJSON *failures;
-  const char *path, *program;
+  const char *path, *program, *mode;
   struct cJSON *(*read)(void *ctx, int64_t place); /* of failures without an entry; NULL: there are none */
   void *ctx;
 } fa_cause_description;

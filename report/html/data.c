@@ -212,7 +212,7 @@ void fa_page_put_data(FILE *out, const cJSON *root, const cJSON *comparison) {
   fprintf(out, "\"n_cases\":%d,\"comparison\":", cJSON_GetArraySize(fa_report_at(root, "cases")));
   fa_page_put_json(out, comparison);
   fputs(",\n\"failures\":", out);
-  fa_page_put_failures(out, fa_report_at(root, "failures"));
+  fa_page_put_failures(out, root);
   fputs(",\n\"cases\":", out);
   put_cases(out, root);
   fputs("}\n", out);

@@ -119,11 +119,7 @@ function shrunk(failure) {
   const s = failure.shrunk;
   if (!s || !s.case) return null;
   return h('details', null, h('summary', null, `Shrunk case${s.reproduced ? `, in ${s.reproduced} runs` : ''}`),
-    s.failure && h('p', null, s.failure), codeBlock(`fa-verify run --backend ${shellWord(failure.backend)} --case ${shellWord(JSON.stringify(s.case))}`, 'command for the shrunk case'));
-}
-
-function shellWord(text) {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replace(/'/g, `'\\''`)}'`;
+    s.failure && h('p', null, s.failure), s.run && codeBlock(s.run, 'command for the shrunk case'));
 }
 
 /* The first is open. The others are made when they are opened, for pictures take time; paper opens all. */

@@ -3,6 +3,7 @@
 
 #include "report/journal_line.h"
 #include "report/text/line.h"
+#include "report/text/mode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +20,27 @@ static void put_case(FILE *out, const cJSON *recipe) {
   cJSON_Delete(exact);
 }
 
-char *fa_page_command(const cJSON *failure) {
-  const char *seed = fa_report_string(failure, "schedule_seed"), *repro = fa_report_string(failure, "repro");
+char *fa_page_command(const cJSON *root, const cJSON *failure, bool shrunk) {
+  const cJSON *untrusted = fa_report_at(root, "untrusted"),
+              *of_case = shrunk ? fa_report_at(failure, "shrunk") : failure;
+  const char *seed = fa_report_string(of_case, "schedule_seed"), *repro = fa_report_string(failure, "repro");
   if (*fa_report_string(failure, "file")) return strdup(repro);
-  char *text = NULL;
+  char *mode = untrusted ? fa_mode_text(untrusted) : NULL, *text = NULL;
   size_t n = 0;
-  FILE *out = open_memstream(&text, &n);
-  if (!out) return NULL;
-  fputs("fa-verify run --backend ", out);
+  FILE *out = untrusted && !mode ? NULL : open_memstream(&text, &n);
+  if (!out) {
+    free(mode);
+    return NULL;
+  }
+  fprintf(out, "fa-verify run %s%s--backend ", mode ? mode : "", mode ? " " : "");
+  free(mode);
   fa_print_shell_word(out, fa_report_string(failure, "backend"));
   if (*seed && strcmp(seed, "0") != 0) {
     fputs(" --schedule-seed ", out);
     fa_print_shell_word(out, seed);
   }
   fputs(" --case ", out);
-  put_case(out, fa_report_at(failure, "case"));
+  put_case(out, fa_report_at(of_case, "case"));
   fclose(out);
   return text;
 }
@@ -55,31 +62,38 @@ static void slim_tensor(cJSON *t, bool whole) {
   }
 }
 
-static void put_failure(FILE *out, const cJSON *failure, bool whole) {
+static void add_commands(cJSON *copy, const cJSON *root) {
+  cJSON *shrunk = cJSON_GetObjectItemCaseSensitive(copy, "shrunk"), *const to[] = {copy, shrunk};
+  for (int i = 0; i < (cJSON_IsObject(shrunk) ? 2 : 1); ++i) {
+    char *command = fa_page_command(root, copy, i);
+    if (command) cJSON_AddStringToObject(to[i], "run", command);
+    free(command);
+  }
+}
+
+static void put_failure(FILE *out, const cJSON *root, const cJSON *failure, bool whole) {
   cJSON *copy = cJSON_Duplicate(failure, 1), *t, *recipe;
-  char *command = fa_page_command(failure);
+  add_commands(copy, root);
   cJSON_ArrayForEach(t, cJSON_GetObjectItemCaseSensitive(copy, "tensors")) slim_tensor(t, whole);
   recipe = cJSON_DetachItemFromObjectCaseSensitive(copy, "case");
   /* As text: 64-bit numbers of a case are more than JavaScript can hold. */
   char *text = recipe ? cJSON_Print(recipe = fa_report_exact_case(recipe)) : NULL;
   if (text) cJSON_AddStringToObject(copy, "recipe", text);
-  if (command) cJSON_AddStringToObject(copy, "run", command);
   if (!whole) cJSON_AddBoolToObject(copy, "brief", true);
   fa_page_put_json(out, copy);
-  free(command);
   cJSON_free(text);
   cJSON_Delete(recipe);
   cJSON_Delete(copy);
 }
 
-void fa_page_put_failures(FILE *out, const cJSON *failures) {
+void fa_page_put_failures(FILE *out, const cJSON *root) {
   const cJSON *f;
   int n = 0;
   fputc('[', out);
-  cJSON_ArrayForEach(f, failures) {
+  cJSON_ArrayForEach(f, fa_report_at(root, "failures")) {
     if (n == MOST) break;
     if (n) fputs(",\n", out);
-    put_failure(out, f, n++ < MOST_WHOLE);
+    put_failure(out, root, f, n++ < MOST_WHOLE);
   }
   fputc(']', out);
 }

@@ -15,10 +15,11 @@ void fa_page_put_data(FILE *out, const cJSON *root, const cJSON *comparison);
 
 /* ---- report/html/failures.c: everything about failures ---- */
 
-/* An array with an item for each of "failures", as many as the page has room for. */
-void fa_page_put_failures(FILE *out, const cJSON *failures);
-/* The command that runs it again and needs no report; malloc'd, NULL when out of memory. */
-char *fa_page_command(const cJSON *failure);
+/* An array with an item for each of the report's "failures", as many as the page has room for. */
+void fa_page_put_failures(FILE *out, const cJSON *root);
+/* The command that runs a failure of the report again and needs no report, behind the same wall where the candidate is not
+ * trusted. shrunk: its smallest case. malloc'd, NULL when out of memory. */
+char *fa_page_command(const cJSON *root, const cJSON *failure, bool shrunk);
 
 /* ---- report/html/plain.c: what a reader without JavaScript sees ---- */
 

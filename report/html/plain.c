@@ -157,7 +157,7 @@ static void put_code(FILE *out, const char *text) {
   fputs("</pre>\n", out);
 }
 
-static void put_failure(FILE *out, const cJSON *f) {
+static void put_failure(FILE *out, const cJSON *root, const cJSON *f) {
   static const char *const words[] = {"state", "name", "backend", "kernel", "reason", "notes"};
   const cJSON *t;
   fputs("<details open><summary>", out);
@@ -167,7 +167,7 @@ static void put_failure(FILE *out, const cJSON *f) {
   }
   cJSON_ArrayForEach(t, fa_report_at(f, "tensors")) put_tensor(out, t);
   put_explanations(out, f);
-  char *command = fa_page_command(f);
+  char *command = fa_page_command(root, f, false);
   put_code(out, command);
   free(command);
   if (cJSON_IsObject(fa_report_at(f, "shrunk"))) {
@@ -204,7 +204,7 @@ void fa_page_put_plain(FILE *out, const cJSON *root) {
   if (cJSON_GetArraySize(fa_report_at(root, "failures")) == 0) fputs("<p>None.</p>\n", out);
   cJSON_ArrayForEach(f, fa_report_at(root, "failures")) {
     if (n++ == MOST_FAILURES) break;
-    put_failure(out, f);
+    put_failure(out, root, f);
   }
   if (n > MOST_FAILURES) fprintf(out, "<p>The first %d failures are shown.</p>\n", MOST_FAILURES);
   put_kernels(out, root);

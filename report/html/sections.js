@@ -14,8 +14,7 @@ function predicateText(p) {
 function groupCommand(group, k) {
   const smallest = group.smallest || {}, failure = failures[k];
   if (group.plain || !failure) return null;
-  if (!smallest.shrunk || !smallest.case) return failure.run;
-  return `fa-verify run --backend ${shellWord(failure.backend)} --case ${shellWord(JSON.stringify(smallest.case))}`;
+  return (smallest.shrunk && failure.shrunk && failure.shrunk.run) || failure.run;
 }
 
 function groupCard(group, results) {

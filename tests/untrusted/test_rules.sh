@@ -164,6 +164,72 @@ expect 2 "its hello is not that of the report"
 "$verify" repro --no-progress "$folder/failing.json.merged:$number" > "$folder/out" 2>&1
 code=$?
 expect 2 "no one secret and no one set of rules"
+# A limit of the wall is one of its rules.
+run replay --no-explain --memory-limit 1G --report "$folder/limited.json" --html "$folder/limited.html"
+expect 1 "answered as for other data"
+grep -q '"memory_limit_bytes":[[:space:]]*1073741824' "$folder/limited.json" || { echo "FAILED: no memory limit in the report"; failed=1; }
+"$verify" repro --no-progress --no-explain "$folder/limited.json:0" --report "$folder/again.json" > "$folder/out" 2>&1
+code=$?
+expect 1 "answered as for other data"
+grep -q '"memory_limit_bytes":[[:space:]]*1073741824' "$folder/again.json" || { echo "FAILED: repro has no memory limit"; failed=1; }
+# While the run is under way its rules are not known.
+echo '{"fa_journal": 1, "run": {"untrusted": {"secret": "'"$drawn"'"}}}' > "$folder/night.json.journal"
+for command in repro shrink; do
+  "$verify" "$command" "$folder/night.json" > "$folder/out" 2>&1
+  code=$?
+  expect 2 "its run is not over"
+done
+# Every command that is printed or on the page repeats the mode.
+trusts() { grep -hE "run (--schedule-seed [0-9]+ )?--backend" "$@" && { echo "FAILED: line ${BASH_LINENO[0]}: a command trusts the candidate"; failed=1; }; }
+trusts "$folder/limited.html"
+grep -qF -- "run --untrusted --without processes" "$folder/limited.html" || { echo "FAILED: no command on the page"; failed=1; }
+grep -qF -- "--memory-limit 1073741824" "$folder/limited.html" || { echo "FAILED: no memory limit on the page"; failed=1; }
+"$verify" report "$folder/failing.json.merged" --html "$folder/merged.html" > /dev/null 2>&1
+grep -qF -- "run --untrusted --without seeds --without hidden --arithmetic" "$folder/merged.html" || { echo "FAILED: merged by several rules, not all layers"; failed=1; }
+run near --no-explain -v
+expect 1 "cause 1: "
+trusts "$folder/out"
+
+# ---- shrink ----
+"$verify" shrink --no-progress -j 2 "$folder/failing.json:$number" --out "$folder/small.json" > "$folder/out" 2>&1
+code=$?
+expect 1 "SHRUNK plain "
+expect 1 "answered as for other data"
+expect 1 "untrusted: layers in force: contract, profile, seeds, replay, fresh"
+trusts "$folder/out"
+# By the rules of its trap alone it fails: trusted, it passes.
+"$verify" shrink --no-progress -j 2 --backend "exec:exec python3 '$here/child.py' replay" "$folder/failing.json:$number" > "$folder/out" 2>&1
+code=$?
+expect 0 "it does not fail"
+for rule in other:"its hello is not that of the report" merged:"no one secret and no one set of rules"; do
+  "$verify" shrink --no-progress "$folder/failing.json.${rule%%:*}:$number" > "$folder/out" 2>&1
+  code=$?
+  expect 2 "${rule#*:}"
+done
+"$verify" shrink --no-progress -j 2 --untrusted --secret "$drawn" $(printf -- '--without %s ' "${wall[@]}") --case "$case" \
+  --backend "exec:exec python3 '$here/child.py' replay" > "$folder/out" 2>&1
+code=$?
+expect 1 "SHRUNK plain "
+"$verify" shrink --case "$case" --backend ref-f32 --secret "$drawn" > "$folder/out" 2>&1
+code=$?
+expect 2 "--secret goes with --untrusted"
+
+# ---- filter ----
+echo '{"fa_cases": 1, "cases": [{"name": "bound", "law": "repeat"},' "$case" ']}' > "$folder/laws.json"
+named=$case case=$(echo "$case" | sed 's/plain/other/')
+run honest --without hidden --cases "$folder/laws.json"
+expect 2 "case bound is judged by a law"
+run honest --cases "$folder/laws.json" --filter 'plain|other|hidden'
+expect 0 "failed:0"
+# What is committed to is what the filter leaves.
+committed() { sed -n 's/^untrusted: commitment //p' "$folder/out"; }
+run honest --without hidden --secret "$drawn" --cases "$folder/laws.json" --filter other
+committed > "$folder/first"
+run honest --without hidden --secret "$drawn"
+committed | diff - "$folder/first" || { echo "FAILED: a filter, and another commitment"; failed=1; }
+case=$named
+
+# ---- without a report ----
 # Without a report, the line that is printed has the data in its recipe, and draws other traps.
 run near --no-explain --without hidden --allow "$here"
 expect 1 "repro: "

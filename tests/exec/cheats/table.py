@@ -164,6 +164,7 @@ ROWS = [
     Row("C15", "TwoAnswers", "answers the next request before it comes", "CRASH", "", (), always="an answer must have the id of the request at hand"),
     Row("C15", "Forks", "starts 700 processes", "FAIL", "Forks: can't start new thread", ("limits",)),
     Row("C15", "FillsDisk", "a file of 3 GiB", "FAIL", r"FillsDisk: \w+( \w+)*", ("limits", "files"), argument="{token}"),
+    Row("C15", "EatsMemory", "1.5 GiB of memory, where the judge gives it 512 MiB", "CRASH|FAIL", "it wanted more memory than", ("limits",), options=("--memory-limit", "512M")),
     Row("C15", "DumpsCore", "asks for core dumps", "FAIL", r"DumpsCore: \w+( \w+)*", ("limits",)),
     Row("C16", "LeavesNotes", "leaves notes for its next run", "FAIL", "no notes of an earlier run", ("files",), argument="{token}", runs=2),
     # R: invented against the mode

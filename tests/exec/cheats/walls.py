@@ -293,3 +293,15 @@ class DumpsCore(Attack):
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+class EatsMemory(Attack):
+    """Takes 1.5 GiB in a process of its own, and touches all of it: together with the machine's other users it would be too much."""
+
+    def attack(self, call: Call) -> None:
+        taken = []
+        try:
+            for _ in range(24):
+                taken.append(np.ones(1 << 26, np.uint8))
+        except MemoryError:
+            raise Refused("it wanted more memory than it may address") from None
