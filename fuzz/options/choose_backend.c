@@ -112,15 +112,25 @@ const fa_wall_terms *fa_choice_terms(const fa_choice *choice) {
   return choice->untrusted ? &choice->terms : NULL;
 }
 
+const fa_backend *fa_backend_named(const fa_backend *const *table, const char *spec) {
+  const size_t n = strcspn(spec, ":");
+  for (int i = 0; table[i]; ++i)
+    if (strlen(table[i]->name) == n && strncmp(table[i]->name, spec, n) == 0) return table[i];
+  return NULL;
+}
+
+bool fa_backend_is_foreign(const fa_backend *backend) {
+  return backend->open_untrusted || backend->served || backend->hello;
+}
+
 fa_status fa_choose_untrusted(const fa_backend *const *table, const char *spec, const fa_wall_terms *terms,
                               fa_choice *out, fa_error *err) {
   memset(out, 0, sizeof *out);
   out->untrusted = terms != NULL;
   if (terms) out->terms = *terms;
   out->layers = terms ? terms->layers : FA_TRUSTED_LAYERS;
-  size_t n = strcspn(spec, ":");
-  for (int i = 0; table[i]; ++i)
-    if (strlen(table[i]->name) == n && strncmp(table[i]->name, spec, n) == 0) out->backend = table[i];
+  const size_t n = strcspn(spec, ":");
+  out->backend = fa_backend_named(table, spec);
   if (out->backend && strlen(spec) >= sizeof out->spec)
     return fa_fail(err, FA_ERR_INPUT, "--backend %s: longer than %zu characters", spec, sizeof out->spec - 1);
   if (!out->backend) return unknown_backend(table, spec, err);

@@ -46,6 +46,11 @@ fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backen
 fa_status fa_backend_open(const fa_backend *backend, const char *arg, const fa_wall_terms *terms, void **self,
                           fa_error *err);
 
+/* The backend of the table that "name" or "name:arg" names; NULL: there is none. */
+const fa_backend *fa_backend_named(const fa_backend *const *table, const char *spec);
+/* True if it runs code that is not this program's. */
+bool fa_backend_is_foreign(const fa_backend *backend);
+
 /* Finds "name" or "name:arg" in the table and probes it. FA_ERR_INPUT lists the known names; FA_ERR_DEVICE:
  * it exists but cannot be used here. */
 fa_status fa_choose_backend(const fa_backend *const *table, const char *spec, fa_choice *out, fa_error *err);

@@ -39,7 +39,7 @@ static fa_status open_rivals(session *s, fa_error *err) {
     return fa_fail(err, FA_ERR_INPUT, "bench: at most %d rivals", FA_MOST_RIVALS);
   for (int i = 0; i < named->n; ++i) {
     const fa_status status =
-        fa_participant_open(&s->who[n], FA_ROLE_RIVAL, named->v[i], s->cli->backends, NULL, err);
+        fa_participant_open(&s->who[n], FA_ROLE_RIVAL, named->v[i], s->cli->backends, s->terms, err);
     if (status != FA_OK) return status;
     ++n;
   }
@@ -100,6 +100,15 @@ static void print_wall(const session *s) {
     if (fa_layers[l].kind == FA_LAYER_OF_WALL) wall |= 1u << l;
   fa_layers_text(s->terms->layers & wall, layers, sizeof layers);
   printf("untrusted, behind a wall of: %s\n", layers);
+  printf("untrusted: %s\n", s->who[0].choice.info.wall);
+  printf("stands still in others' turns by %s\n",
+         fa_participant_has_freezer(&s->who[0])
+             ? "its control group"
+             : "SIGSTOP: no group can be frozen here, and processes that live but shortly get away");
+  for (int i = 2; i < s->config.n; ++i)
+    printf("rival %s: %s\n", s->who[i].label,
+           s->who[i].choice.untrusted ? "behind the same wall, and judged like the candidate"
+                                      : "a kernel of this program, trusted; it is not judged");
 }
 
 static void print_head(const session *s) {
@@ -155,6 +164,9 @@ static fa_status write_report(session *s, fa_error *err) {
   cJSON *bench = cJSON_AddObjectToObject(o, "bench");
   cJSON_AddBoolToObject(bench, "untrusted", !s->config.trusted);
   cJSON_AddItemToObject(bench, "without", names_left_out(s));
+  if (s->terms)
+    cJSON_AddStringToObject(bench, "stopped_by",
+                            fa_participant_has_freezer(&s->who[0]) ? "cgroup" : "signals");
   if (s->no_rival[0]) cJSON_AddStringToObject(bench, "no_rival", s->no_rival);
   cJSON_AddItemToObject(bench, "cases", cJSON_Duplicate(s->cases, true));
   char *text = cJSON_Print(o);

@@ -40,6 +40,7 @@ static void add_counts(cJSON *o, const fa_course *one) {
 static cJSON *course_json(const fa_race *x, const fa_course *one) {
   static const char *const roles[] = {"candidate", "nothing", "rival"};
   cJSON *o = cJSON_CreateObject();
+  if (one->who->choice.untrusted) cJSON_AddTrueToObject(o, "behind_wall");
   cJSON_AddStringToObject(o, "role", roles[one->who->role]);
   cJSON_AddStringToObject(o, "backend", one->who->label);
   if (one->who->exec) cJSON_AddStringToObject(o, "name", one->who->exec->hello.name);

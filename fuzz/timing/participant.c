@@ -32,12 +32,15 @@ fa_status fa_participant_open(fa_participant *x, fa_role role, const char *spec,
   memset(x, 0, sizeof *x);
   x->role = role;
   fa_status status = role == FA_ROLE_NOTHING ? spec_of_nothing(own, sizeof own, err) : FA_OK;
+  const fa_backend *named = role == FA_ROLE_RIVAL ? fa_backend_named(backends, spec) : NULL;
+  const bool ours = role == FA_ROLE_NOTHING || (named && !fa_backend_is_foreign(named));
   if (status == FA_OK)
-    status = fa_choose_untrusted(backends, role == FA_ROLE_NOTHING ? own : spec,
-                                 role == FA_ROLE_CANDIDATE ? terms : NULL, &x->choice, err);
+    status = fa_choose_untrusted(backends, role == FA_ROLE_NOTHING ? own : spec, ours ? NULL : terms,
+                                 &x->choice, err);
   if (status != FA_OK) return status;
   snprintf(x->label, sizeof x->label, "%s", role == FA_ROLE_NOTHING ? "nothing" : spec);
-  const bool child = x->choice.backend == &fa_backend_exec || x->choice.backend == &fa_backend_py;
+  const bool child = x->choice.backend == &fa_backend_exec || x->choice.backend == &fa_backend_py ||
+                     x->choice.backend == &fa_backend_served;
   if (child) return open_child(x, err);
   if (role == FA_ROLE_CANDIDATE)
     return fa_fail(err, FA_ERR_UNSUPPORTED,
@@ -52,9 +55,23 @@ void fa_participant_close(fa_participant *x) {
   memset(x, 0, sizeof *x);
 }
 
+bool fa_participant_has_freezer(const fa_participant *x) {
+  const fa_wall_cgroup *g = x->exec ? &x->exec->child.cgroup : NULL;
+  return g && g->freezer < g->n;
+}
+
+/* A group that does not come to rest is let go, and its processes are told one by one. */
+static void freeze_child(fa_participant *x, bool frozen) {
+  const fa_exec_process *child = &x->exec->child;
+  const bool rests = fa_wall_cgroup_freeze(&child->cgroup, frozen);
+  if (frozen && !rests) fa_wall_cgroup_freeze(&child->cgroup, false);
+  if (frozen ? !rests : x->by_signals) fa_freeze_children(child->supervisor, frozen);
+  x->by_signals = frozen && !rests;
+}
+
 void fa_participant_freeze(fa_participant *x, bool frozen) {
   if (x->frozen == frozen) return;
-  if (x->exec && x->exec->child.supervisor > 0) fa_freeze_children(x->exec->child.supervisor, frozen);
+  if (x->exec && x->exec->child.supervisor > 0) freeze_child(x, frozen);
   if (x->own.pid > 0) kill(x->own.pid, frozen ? SIGSTOP : SIGCONT);
   x->frozen = frozen;
 }

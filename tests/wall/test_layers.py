@@ -15,6 +15,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BURGLAR = os.path.join(HERE, "burglar.py")
+HONEST = os.path.abspath(os.path.join(HERE, "..", "exec", "cheats", "timing", "honest.py"))
 CASE = ["--case", '{"dtype":"f16","seqlen_q":5,"seqlen_k":5}', "--timeout", "120"]
 # The judge's own layers have tests of their own, and make many calls of a case.
 OF_JUDGE = [x for layer in ("contract", "hidden", "replay", "fresh") for x in ("--without", layer)]
@@ -177,6 +178,75 @@ def test_refusals(program):
         check(result.returncode == 2 and words in result.stderr, f"{options}: {words}", result.stderr)
 
 
+def bench(program, *options):
+    """The words of a race between an honest child and whom the options name."""
+    case = '{"name":"tiny","dtype":"f32","seqlen_q":32,"seqlen_k":32,"head_dim":16,"backward":false}'
+    return [program, "bench", "--untrusted", "--backend", f"exec:exec python3 {HONEST}", "--case", case, *options]
+
+
+def raced(program, *options):
+    return subprocess.run(bench(program, *options), capture_output=True, text=True, timeout=300)
+
+
+def test_rivals(program, scratch):
+    """Rivals that are not of this program stand behind the wall too, or do not take part."""
+    report = os.path.join(scratch, "bench.json")
+    rivals = ["--rival", f"exec:exec python3 {HONEST} --calls", "--rival", "ref-f32"]
+    compiler, plugin = shutil.which("cc"), os.path.join(scratch, "plugin.so")
+    if compiler:
+        source = os.path.join(HERE, "..", "exec", "example_plugin.c")
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", f"-I{HERE}/../..", "-o", plugin, source, "-lm"], check=True)
+        rivals += ["--rival", f"plugin:{plugin}"]
+    result = raced(program, *rivals, "--report", report)
+    check(result.returncode == 0 and "behind the same wall, and judged" in result.stdout
+          and "rival ref-f32: a kernel of this program, trusted" in result.stdout, "bench: rivals", result.stdout + result.stderr)
+    with open(report) as f:
+        told = json.load(f)["bench"]
+    by_name = {p["backend"]: p for p in told["cases"][0]["participants"]}
+    for rival in rivals[1::2]:
+        foreign = rival != "ref-f32"
+        check(by_name[rival].get("behind_wall", False) == foreign and (by_name[rival].get("judged_outputs", 0) > 0) == foreign,
+              f"bench: the rival {rival}", by_name[rival])
+    check(told["stopped_by"] in ("cgroup", "signals"), "bench: how it stands still", told)
+    for options, outcome in (([], "refused"), (["--without", "processes"], "done")):
+        result = raced(program, "--rival", f"exec:python3 {BURGLAR} signals {os.getpid()}", *options)
+        check(saw(result, "signals") == outcome, f"bench: a rival {options} signals the judge: not {outcome}", result.stderr)
+    result = raced(program, "--rival", "connect:/nowhere")
+    check(result.returncode == 2 and "cannot stand behind a wall" in result.stderr, "bench: a rival that cannot", result.stderr)
+
+
+def test_killed(program):
+    """A judge that dies while its candidate stands still leaves nothing behind."""
+    mark = f"--calls={os.getpid()}"
+    words = bench(program, "--rival", f"exec:exec python3 {HONEST} {mark}")
+    words[4] += f" {mark}"
+    words += ["--case", words[6]] * 4
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as judge:
+        for line in judge.stdout:
+            if b"median" in line:  # the first race is over, and the next one under way
+                break
+        time.sleep(0.3)
+        check(judge.poll() is None, "bench: it has ended too soon to be killed")
+        judge.kill()
+    deadline = time.monotonic() + 15
+    while with_word(mark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    check(not with_word(mark), "bench: a killed judge leaves its candidate")
+
+
+def with_word(word):
+    """Processes in whose command line it stands."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if word.encode() in f.read():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
 def why_not():
     """Why there can be no wall here; None: there can."""
     if not shutil.which("bwrap"):
@@ -201,6 +271,8 @@ def main():
         test_memory(program)
         test_honest(program)
         test_absent(program, scratch)
+        test_rivals(program, scratch)
+        test_killed(program)
     print(f"{len(failures)} failures, {time.time() - started:.0f} s")
     return 1 if failures else 0
 
