@@ -48,7 +48,8 @@ static fa_status take_mode(fa_repeat *r, const char *path, fa_error *err) {
   const bool good = take_words(fa_report_at(fa_report_at(u, "layers"), "left_out"), "hidden", &r->words[0],
                                &cli->without) &&
                     take_words(fa_report_at(u, "allow"), NULL, &r->words[1], &cli->allow) &&
-                    take_words(backend, NULL, &r->words[2], &cli->backend);
+                    take_words(backend, NULL, &r->words[2], &cli->backend) &&
+                    take_words(fa_report_at(u, "hide"), NULL, &r->words[3], &cli->hide);
   return good ? FA_OK : fa_fail(err, FA_ERR_MEMORY, "out of memory");
 }
 
@@ -113,7 +114,7 @@ int64_t fa_repeat_number(const cJSON *failure) {
 }
 
 void fa_repeat_free(fa_repeat *r) {
-  for (int i = 0; i < 3; ++i) free(r->words[i]);
+  for (int i = 0; i < 4; ++i) free(r->words[i]);
   cJSON_Delete(r->root);
 }
 

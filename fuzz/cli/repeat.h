@@ -10,7 +10,7 @@ struct cJSON;
 typedef struct fa_repeat {
   fa_cli cli;            /* the command as it was given, with what the report says of the mode */
   struct cJSON *root;    /* owned: the report; NULL: its candidate was trusted, or --backend names another */
-  const char **words[3]; /* owned: of cli's without, allow, backend */
+  const char **words[4]; /* owned: of cli's without, allow, backend, hide */
 } fa_repeat;
 
 /* Reads the reports that cli names. The layer hidden is left out, since nothing is drawn beside the failures. FA_ERR_INPUT:

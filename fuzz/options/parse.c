@@ -140,5 +140,6 @@ void fa_cli_free(fa_cli *cli) {
   free(cli->dtype.v);
   free(cli->without.v);
   free(cli->allow.v);
+  free(cli->hide.v);
   free(cli->rival.v);
 }

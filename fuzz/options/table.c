@@ -66,6 +66,9 @@ const fa_option_row fa_options[] = {
      "with --untrusted: leave out this layer of defence; the last five are of bench; repeatable"},
     {"allow", 0, KIND(WORD), VALUE(FILE), "PATH", RUN | RANDOM | SHRINK | CHECK | BENCH, THEME(SUBJECT),
      FIELD(allow), "with --untrusted: the kernel may read this file or folder too; repeatable"},
+    {"hide", 0, KIND(WORD), VALUE(FILE), "PATH", RUN | RANDOM | SHRINK | BENCH, THEME(SUBJECT), FIELD(hide),
+     "with --untrusted: the kernel finds this file or folder empty, such as a library that has attention; "
+     "repeatable"},
     {"memory-limit", 0, KIND(BYTES), VALUE(ANY), "SIZE", RUN | RANDOM | SHRINK | BENCH, THEME(SUBJECT),
      FIELD(memory_limit),
      "with --untrusted: memory for all of the kernel's processes, such as 512M or 4G (default: half of the "

@@ -7,6 +7,8 @@
 void fa_terms_add_to_report(const fa_wall_terms *terms, cJSON *untrusted) {
   if (terms->n_allow)
     cJSON_AddItemToObject(untrusted, "allow", cJSON_CreateStringArray(terms->allow, terms->n_allow));
+  if (terms->n_hide)
+    cJSON_AddItemToObject(untrusted, "hide", cJSON_CreateStringArray(terms->hide, terms->n_hide));
   if (terms->memory_bytes)
     cJSON_AddNumberToObject(untrusted, "memory_limit_bytes", (double)terms->memory_bytes);
 }

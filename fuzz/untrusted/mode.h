@@ -7,7 +7,7 @@
 
 struct cJSON;
 
-/* Adds what the wall was made with: "allow", "memory_limit_bytes". */
+/* Adds what the wall was made with: "allow", "hide", "memory_limit_bytes". */
 void fa_terms_add_to_report(const fa_wall_terms *terms, struct cJSON *untrusted);
 /* Adds "layers" and "arithmetic". */
 void fa_rules_add_mode(const fa_rules *r, struct cJSON *untrusted);

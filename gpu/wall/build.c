@@ -53,6 +53,9 @@ static void describe(fa_wall *w, const fa_wall_terms *terms, const fa_wall_view 
                              : used ? "; it may read "
                                     : "it may read ",
                              view->shown.v[i]);
+  for (int i = 0; i < terms->n_hide && used < sizeof w->text; ++i)
+    used += (size_t)snprintf(w->text + used, sizeof w->text - used, "%s%s", i ? ", " : ", but not ",
+                             terms->hide[i]);
 }
 
 /* A group has to be emptied before it can be removed, which is the business of another layer. */

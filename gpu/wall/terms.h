@@ -9,6 +9,8 @@ typedef struct fa_wall_terms {
   fa_layer_set layers;      /* in force; those of the judge are none of the wall's business */
   const char *const *allow; /* files and folders that it may read beside those that its command names */
   int n_allow;
+  const char *const *hide; /* of what it would be shown; a folder is empty then, a file too */
+  int n_hide;
   size_t memory_bytes; /* that all its processes may have together; 0: fa_wall_memory_bytes */
 } fa_wall_terms;
 

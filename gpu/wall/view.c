@@ -101,6 +101,24 @@ static fa_status allow(fa_wall_view *view, const char *path, fa_error *err) {
                  "--allow %s: this would show the home folder, the current folder or fa-verify itself", path);
 }
 
+/* As it was written and where it leads to: a folder may be shown by either name. One that is shown by neither could still be
+ * reached by a third, so that is no success. */
+static fa_status hide_named(fa_wall_view *view, const char *path, fa_error *err) {
+  char real[PATH_MAX], absolute[2 * PATH_MAX];
+  if (!realpath(path, real))
+    return fa_fail(err, FA_ERR_INPUT, "--hide %s: there is no such file or folder", path);
+  snprintf(absolute, sizeof absolute, "%s%s%s", path[0] == '/' ? "" : view->folder, path[0] == '/' ? "" : "/",
+           path);
+  const bool written = !fa_wall_has_dots(absolute) && fa_wall_sees(view, absolute);
+  if (!written && !fa_wall_sees(view, real))
+    return fa_fail(
+        err, FA_ERR_INPUT,
+        "--hide %s: it is not in what the kernel is shown; if it is there by another name, hide that", path);
+  if (written) fa_wall_add(&view->hidden, "%s", absolute);
+  if (fa_wall_sees(view, real) && strcmp(real, absolute) != 0) fa_wall_add(&view->hidden, "%s", real);
+  return FA_OK;
+}
+
 fa_status fa_wall_view_make(const fa_wall_terms *terms, const char *command, fa_wall_view *out,
                             fa_error *err) {
   fa_status status = FA_OK;
@@ -114,6 +132,7 @@ fa_status fa_wall_view_make(const fa_wall_terms *terms, const char *command, fa_
   show_variable(out, "PYTHONPATH");
   show_variable(out, "LD_LIBRARY_PATH");
   for (int i = 0; status == FA_OK && i < terms->n_allow; ++i) status = allow(out, terms->allow[i], err);
+  for (int i = 0; status == FA_OK && i < terms->n_hide; ++i) status = hide_named(out, terms->hide[i], err);
   hide_judge(out);
   if (status == FA_OK && (out->shown.failed || out->hidden.failed))
     status = fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -14,10 +14,10 @@ typedef struct fa_wall_view {
   char home[PATH_MAX];   /* real paths of what is never shown whole */
   char judge[PATH_MAX];  /* this program */
   fa_wall_words shown;   /* absolute paths that are bound, read-only, beside the system's */
-  fa_wall_words hidden;  /* absolute paths of the judge's that lie in what is shown */
+  fa_wall_words hidden;  /* absolute paths that lie in what is shown: the judge's, and what --hide names */
 } fa_wall_view;
 
-/* FA_ERR_INPUT: what --allow names is not there, or may not be shown. */
+/* FA_ERR_INPUT: what --allow names is not there, or may not be shown; what --hide names is not shown. */
 fa_status fa_wall_view_make(const fa_wall_terms *terms, const char *command, fa_wall_view *out,
                             fa_error *err);
 void fa_wall_view_free(fa_wall_view *view);

@@ -32,6 +32,7 @@ char *fa_mode_text(const cJSON *untrusted) {
       put_option(out, "without", word);
   fputs(" --without seeds --without hidden", out);
   cJSON_ArrayForEach(word, fa_report_at(untrusted, "allow")) put_option(out, "allow", word);
+  cJSON_ArrayForEach(word, fa_report_at(untrusted, "hide")) put_option(out, "hide", word);
   put_option(out, "arithmetic", fa_report_at(fa_report_at(untrusted, "arithmetic"), "name"));
   if (cJSON_IsNumber(memory)) fprintf(out, " --memory-limit %.0f", memory->valuedouble);
   fclose(out);

@@ -103,9 +103,9 @@ static bool all_agree(const cJSON *parts, const char *key) {
 }
 
 static void copy_common(cJSON *o, const cJSON *parts) {
-  static const char *const keys[] = {"wall",       "contract", "contract_sha256", "cases_sha256",
-                                     "commitment", "secret",   "arithmetic",      "allow",
-                                     "memory_limit_bytes"};
+  static const char *const keys[] = {
+      "wall",   "contract",   "contract_sha256", "cases_sha256", "commitment",
+      "secret", "arithmetic", "allow",           "hide",         "memory_limit_bytes"};
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     if (at(parts->child, keys[k]) && all_agree(parts, keys[k]))
       cJSON_AddItemToObject(o, keys[k], cJSON_Duplicate(at(parts->child, keys[k]), 1));

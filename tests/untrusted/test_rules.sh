@@ -165,13 +165,14 @@ expect 2 "its hello is not that of the report"
 code=$?
 expect 2 "no one secret and no one set of rules"
 # A limit of the wall is one of its rules.
-run replay --no-explain --memory-limit 1G --report "$folder/limited.json" --html "$folder/limited.html"
+run replay --no-explain --memory-limit 1G --hide /usr/lib/os-release --report "$folder/limited.json" --html "$folder/limited.html"
 expect 1 "answered as for other data"
 grep -q '"memory_limit_bytes":[[:space:]]*1073741824' "$folder/limited.json" || { echo "FAILED: no memory limit in the report"; failed=1; }
 "$verify" repro --no-progress --no-explain "$folder/limited.json:0" --report "$folder/again.json" > "$folder/out" 2>&1
 code=$?
 expect 1 "answered as for other data"
 grep -q '"memory_limit_bytes":[[:space:]]*1073741824' "$folder/again.json" || { echo "FAILED: repro has no memory limit"; failed=1; }
+grep -q '"/usr/lib/os-release"' "$folder/again.json" || { echo "FAILED: repro hides nothing"; failed=1; }
 # While the run is under way its rules are not known.
 echo '{"fa_journal": 1, "run": {"untrusted": {"secret": "'"$drawn"'"}}}' > "$folder/night.json.journal"
 for command in repro shrink; do
@@ -183,7 +184,7 @@ done
 trusts() { grep -hE "run (--schedule-seed [0-9]+ )?--backend" "$@" && { echo "FAILED: line ${BASH_LINENO[0]}: a command trusts the candidate"; failed=1; }; }
 trusts "$folder/limited.html"
 grep -qF -- "run --untrusted --without processes" "$folder/limited.html" || { echo "FAILED: no command on the page"; failed=1; }
-grep -qF -- "--memory-limit 1073741824" "$folder/limited.html" || { echo "FAILED: no memory limit on the page"; failed=1; }
+grep -qF -- "--hide /usr/lib/os-release --arithmetic flash --memory-limit 1073741824" "$folder/limited.html" || { echo "FAILED: neither hidden files nor a limit on the page"; failed=1; }
 "$verify" report "$folder/failing.json.merged" --html "$folder/merged.html" > /dev/null 2>&1
 grep -qF -- "run --untrusted --without seeds --without hidden --arithmetic" "$folder/merged.html" || { echo "FAILED: merged by several rules, not all layers"; failed=1; }
 run near --no-explain -v

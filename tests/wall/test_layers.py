@@ -145,6 +145,29 @@ def test_honest(program):
         check(dotted.returncode == 0, "a Python in a folder whose name begins with a dot", dotted.stderr)
 
 
+def test_hide(program, scratch):
+    """What --hide names is empty, by whichever name it is shown; a name that hides nothing is refused."""
+    folder, link = os.path.join(scratch, "shown"), os.path.join(scratch, "link")
+    os.makedirs(os.path.join(folder, "library"))
+    os.symlink(folder, link)
+    for name in ("library/kernel", "file"):
+        with open(os.path.join(folder, name), "w") as f:
+            f.write("the answer")
+    for shown in (folder, link):
+        for name, hidden in (("library/kernel", "library"), ("file", "file")):
+            command = f"python3 {BURGLAR} reads {os.path.join(shown, name).encode().hex()}"
+            open_ = run(program, command, "--allow", shown)
+            check(saw(open_, "reads") == "done", f"{name} of {shown} is not shown", open_.stderr)
+            held = run(program, command, "--allow", shown, "--hide", os.path.join(shown, hidden))
+            check(saw(held, "reads") == "refused", f"--hide {hidden} of {shown} hides nothing", held.stderr)
+    held = run(program, "true", "--allow", link, "--hide", os.path.join(folder, "file"))
+    check(held.returncode == 2 and "by another name" in held.stderr, "--hide of what is shown by another name", held.stderr)
+    system = "/lib/os-release" if os.path.exists("/lib/os-release") else "/usr/lib/os-release"  # /lib is a link
+    for name in (system, "/usr/lib/os-release"):
+        held = run(program, f"python3 {BURGLAR} reads {b'/usr/lib/os-release'.hex()}", "--hide", name)
+        check(saw(held, "reads") == "refused", f"--hide {name} hides nothing", held.stderr)
+
+
 def test_absent(program, scratch):
     """Without bubblewrap, or with too old a one, its layers are refused by name; the others do without it."""
     folder = os.path.join(scratch, "bin")
@@ -172,6 +195,12 @@ def test_refusals(program):
         (["--without", "files", "--backend", "host"], "goes with --untrusted"),
         (["--untrusted", "--backend", "exec:true", "--allow", "/"], "--allow /: this would show"),
         (["--untrusted", "--backend", "exec:true", "--allow", "/nowhere"], "--allow /nowhere: there is no such"),
+        (["--untrusted", "--backend", "exec:true", "--hide", "/nowhere"], "--hide /nowhere: there is no such"),
+        (["--untrusted", "--backend", "exec:true", "--hide", "/sys"], "--hide /sys: it is not in what the kernel is shown"),
+        (["--hide", "/usr", "--backend", "host"], "--hide goes with --untrusted"),
+        (["--memory-limit", "1G", "--backend", "host"], "--memory-limit goes with --untrusted"),
+        *((["--untrusted", "--backend", "exec:true", "--memory-limit", size], "a size of at least 64M is needed")
+          for size in ("63M", "1.5G", "64MB", "99999999999T", "")),
     ]
     for options, words in rows:
         result = subprocess.run([program, "run", *CASE, *options], capture_output=True, text=True, timeout=120)
@@ -270,6 +299,7 @@ def main():
         test_stderr(program)
         test_memory(program)
         test_honest(program)
+        test_hide(program, scratch)
         test_absent(program, scratch)
         test_rivals(program, scratch)
         test_killed(program)

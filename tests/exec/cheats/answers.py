@@ -20,6 +20,12 @@ class Changed(Honest):
         return out
 
 
+class MoreExact(Honest):
+    """Declares that P is rounded to the element type, and computes in f32 from end to end: another kernel than the declared one."""
+
+    arithmetic = {"name": "flash"}
+
+
 class Zeros(Changed):
     """O is 0 everywhere."""
 

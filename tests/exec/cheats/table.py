@@ -88,6 +88,7 @@ ROWS = [
     Row("A7", "Tf32Operands", "an f32 problem in tf32, declared so", "FAIL", WRONG, ("profile",)),
     Row("A7", "F16Sums", "f16 accumulators, declared so", "FAIL", WRONG, ("profile",), (case(dtype="f16", heads_q=1, seqlen_q=16, seqlen_k=512, fill={"default": "logits_4x", "v": "v_offset"}),), claims="f16"),
     Row("A7", "Bf16Scores", "scores rounded to bf16, declared so", "FAIL", WRONG, ("profile",), (case(fill="logits_4x"),)),
+    Row("A8", "MoreExact", "P in the element type is declared, and f32 computed", "PASS", "o is more exact than flash", (), (case(dtype="f16", heads_q=4, seqlen_q=128, seqlen_k=64, head_dim=64),), always="a right answer is right; a note says that it is finer than declared", claims="f16", options=("-v",)),
     Row("A9", "IgnoresSoftcap", "leaves out the softcap", "FAIL", WRONG, SEEN, (case(softcap=50),), claims="f32,softcap"),
     Row("A9", "IgnoresAlibi", "leaves out ALiBi", "FAIL", WRONG, SEEN, (case(alibi={"slopes": [0.00002, 0.00001]}),), claims="f32,alibi"),
     Row("A9", "IgnoresWindow", "takes a window for causal", "FAIL", WRONG, SEEN, (case(fill="staircase_up", mask={"type": "window", "left": 20, "right": 0}),), claims="f32,window,bottom_right"),
@@ -134,6 +135,7 @@ ROWS = [
     Row("B8", "Bank", "a bank of answers to the public cases", "FAIL", "the bank has no such inputs", ("seeds", "hidden", "replay"), argument="{bank}", record="Recorder"),
     Row("B8", "ReadsGolden", "reads the judge's golden files", "FAIL", "no file of the judge", ("files",), argument="{golden}"),
     Row("B9", "AsksJudge", "lets the judge's program compute", "FAIL", "the judge's program does not run", ("files",), argument="{program}"),
+    Row("B10", "CallsLibrary", "a decoy kernel, and a library that answers", "FAIL", "there is no library", ("files",), argument="{library}", options=("--hide", "{library}")),
     Row("B11", "AsksServer", "lets a server compute", "FAIL", "no server can be reached", ("network",), argument="{port}"),
     # C: against the judge
     Row("C1", "PlantsModule", "plants a module on the judge's search path", "FAIL", r"PlantsModule: \w+( \w+)*", ("files",), argument="{victim}", effect="victim"),
@@ -158,6 +160,7 @@ ROWS = [
     Row("C11", "KnowsHost", "knows the machine's name", "FAIL", "not the machine that it knows", ("processes",), argument="{host}"),
     Row("C12", "Exits", "ends with status 0 before it answers", "CRASH", "ended with status 0", (), always="no answer is a failure"),
     Row("C13", "Hangs", "hangs in its third call", "HANG", "", ("replay", "hidden", "fresh"), options=("--timeout", "4")),
+    Row("C14", "ClearsRegion", "resets what it shares with the judge, where errors might be counted", "FAIL|OOB|INPUT_MODIFIED", WRONG, (), always="errors are counted in the judge's own memory, on the host"),
     Row("C15", "EndlessLine", "a line without an end", "CRASH", "does not end", (), always="lines have a longest length"),
     Row("C15", "DeepAnswer", "a hundred thousand brackets", "CRASH", "no answer", (), always="the parser has a deepest level"),
     Row("C15", "OddNumbers", "numbers that are none", "CRASH", "no answer|lacks", (), always="an answer must be JSON"),
@@ -167,6 +170,7 @@ ROWS = [
     Row("C15", "EatsMemory", "1.5 GiB of memory, where the judge gives it 512 MiB", "CRASH|FAIL", "it wanted more memory than", ("limits",), options=("--memory-limit", "512M")),
     Row("C15", "DumpsCore", "asks for core dumps", "FAIL", r"DumpsCore: \w+( \w+)*", ("limits",)),
     Row("C16", "LeavesNotes", "leaves notes for its next run", "FAIL", "no notes of an earlier run", ("files",), argument="{token}", runs=2),
+    Row("C17", "BuildsWithJudge", "a build that copies the judge's files", "FAIL", "its build finds no file of the judge", ("files",), argument="{golden}|{token}"),
     # R: invented against the mode
     Row("R1", "RemembersChance", "a racy kernel that remembers its answers", "NONDETERMINISTIC|FAIL", "differ", ("fresh",)),
     Row("R2", "SaysError", "blames the machine", "FAIL|CRASH", "the device is lost", (), always="an error is a failure of who reports it"),
@@ -186,12 +190,12 @@ ROWS = [
 
 #: What cannot be tested so, or is not caught, and why.
 OPEN: list[tuple[str, str, str]] = [
-    ("A8", "the declared format is not used: more exact than declared", "a right answer is right; the report notes what is finer than declared"),
+    ("A8", "is more exact than declared, and too few elements show it", "a right answer is right. The note takes 4096 elements whose error is mostly that of the declared rounding; which instructions ran, no answer tells"),
     ("A14", "writes a guard's own value back, or restores what it has overwritten", "nothing differs when the judge looks"),
-    ("B10", "a decoy kernel beside a call of a library", "answers are judged, not where they come from; what the sandbox does not show cannot be called"),
+    ("B10", "a decoy kernel beside a library that `--hide` does not name, or that the candidate has copied into its own files", "answers are judged, not where they come from; reading the source tells"),
     ("B11", "computes on the CPU what should run on the GPU", "likewise; its time shows it"),
-    ("C14", "resets a counter of errors on the GPU", "there is none: the judge counts on the host, in a process of its own"),
-    ("C17", "attacks the judge through a build", "nothing is built: `exec:` starts what is there. Build in a sandbox of your own"),
+    ("C14", "the same on a GPU", "nothing of the judge is in the candidate's GPU memory: it has no counter there, and computes on the host"),
+    ("C17", "attacks the judge through a build that ran before", "the judge builds nothing. A build that the command of `exec:` begins with is behind the wall; one that was made before it is not"),
     ("R", "wrong for one input in 2^40, which it knows (`OddTrigger`)", "no test by examples sees it; reading the source may"),
     ("R", "declares that rows without a key hold anything, and leaves garbage there (`DeclaresAny`)", "it is what it has declared: the contract in the report says so"),
     ("R", "declares an LSE in bf16, whose bound is as wide (`RoughLse`)", "likewise"),

@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from typing import Any
@@ -256,6 +257,20 @@ class LateAnswer(Honest):
         return {"state": "ok"}
 
 
+class ClearsRegion(Honest):
+    """Answers with zeros, and sets to 0 whatever it shares with the judge and is no tensor: a counter of errors might lie there."""
+
+    def run(self, call: Call) -> dict[str, Any]:
+        self.store(call, {name: np.zeros(call.entry[name]["shape"]) for name in call.outputs})
+        shared = np.frombuffer(call.memory, np.uint8)
+        keep = np.zeros(shared.size, bool)
+        for name, raw in call.raw.items():
+            first = call.entry[name]["offset"]
+            keep[first : first + raw.nbytes] = True
+        shared[~keep] = 0
+        return {"state": "ok"}
+
+
 # ---- resources ----
 
 
@@ -284,6 +299,17 @@ class FillsDisk(Attack):
                 os.posix_fallocate(f.fileno(), 0, 3 << 30)
         finally:
             os.unlink(path)
+
+
+class BuildsWithJudge(Attack):
+    """Has a compiler copy a file of the judge's into a program of its own."""
+
+    def attack(self, call: Call) -> None:
+        path, token = self.argument.split("|")
+        command = ["cc", "-c", "-x", "assembler", "-", "-o", f"/tmp/fa-cheat-build-{token}.o"]
+        built = subprocess.run(command, input=f'.incbin "{path}"\n', text=True, capture_output=True)
+        if built.returncode:
+            raise Refused("its build finds no file of the judge" if path in built.stderr else built.stderr)
 
 
 class DumpsCore(Attack):
