@@ -100,6 +100,10 @@ def forks(n):
     return True
 
 
+def eats(n_bytes):
+    return len(bytearray(b"x") * int(n_bytes)) > 0  # and touches all of it
+
+
 def resizes(n_bytes):
     os.ftruncate(3, int(n_bytes))
     return True

@@ -127,6 +127,21 @@ def test_memory(program):
     check("must take shared" not in open_.stderr, "without memory: files are refused", open_.stderr)
 
 
+def test_memory_limit(program):
+    """A bomb ends in words under the limit, of a group or of each process, and goes off above it."""
+    command, limit = f"python3 {BURGLAR} eats {3 << 29}", ["--memory-limit", "512M"]
+    open_ = run(program, command)
+    check(saw(open_, "eats") == "done", "memory that nobody limits is refused", open_.stderr)
+    held = run(program, command, *limit)
+    grouped = "it wanted more memory than 512 MiB, which is its limit" in held.stderr
+    alone = "rlimits alone" in held.stdout and saw(held, "eats") == "refused"
+    check(saw(held, "eats") != "done" and (grouped or alone), "limits: a bomb goes off, or ends without words", held.stdout + held.stderr)
+    ungrouped = run(program, command, *limit, "--without", "processes")  # no group without it
+    check(saw(ungrouped, "eats") == "refused", "limits: a bomb goes off without a group", ungrouped.stdout + ungrouped.stderr)
+    open_ = run(program, command, *limit, "--without", "limits")
+    check(saw(open_, "eats") == "done", "without limits: 512M are a limit", open_.stderr)
+
+
 def test_honest(program):
     child = os.path.join(HERE, "..", "exec", "child2.py")
     with tempfile.TemporaryDirectory() as folder:
@@ -298,6 +313,7 @@ def main():
         test_daemon(program)
         test_stderr(program)
         test_memory(program)
+        test_memory_limit(program)
         test_honest(program)
         test_hide(program, scratch)
         test_absent(program, scratch)

@@ -135,7 +135,7 @@ ROWS = [
     Row("B8", "Bank", "a bank of answers to the public cases", "FAIL", "the bank has no such inputs", ("seeds", "hidden", "replay"), argument="{bank}", record="Recorder"),
     Row("B8", "ReadsGolden", "reads the judge's golden files", "FAIL", "no file of the judge", ("files",), argument="{golden}"),
     Row("B9", "AsksJudge", "lets the judge's program compute", "FAIL", "the judge's program does not run", ("files",), argument="{program}"),
-    Row("B10", "CallsLibrary", "a decoy kernel, and a library that answers", "FAIL", "there is no library", ("files",), argument="{library}", options=("--hide", "{library}")),
+    Row("B10", "CallsLibrary", "a decoy kernel, and a library that answers, which `--hide` names", "FAIL", "there is no library", ("files",), argument="{library}", options=("--hide", "{library}")),
     Row("B11", "AsksServer", "lets a server compute", "FAIL", "no server can be reached", ("network",), argument="{port}"),
     # C: against the judge
     Row("C1", "PlantsModule", "plants a module on the judge's search path", "FAIL", r"PlantsModule: \w+( \w+)*", ("files",), argument="{victim}", effect="victim"),
