@@ -124,8 +124,11 @@ static bool some_differ(const cJSON *parts, const char *key) {
 }
 
 static void name_differences(cJSON *o, const cJSON *parts) {
-  static const char *const keys[][2] = {
-      {"layers", "layers"}, {"contract", "contract_sha256"}, {"arithmetic", "arithmetic"}};
+  static const char *const keys[][2] = {{"layers", "layers"},
+                                        {"contract", "contract_sha256"},
+                                        {"arithmetic", "arithmetic"},
+                                        {"hide", "hide"},
+                                        {"memory_limit_bytes", "memory_limit_bytes"}};
   cJSON *list = cJSON_AddArrayToObject(o, "differ");
   if (!all_agree(parts, "trusted")) fa_json_words_add(list, "trusted");
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)

@@ -106,6 +106,23 @@ static void a_layer_counts_if_every_part_has_it(void) {
   cJSON_Delete(merged);
 }
 
+/* What the candidate did not find, and what it might use, are rules too: one part without them is another run. */
+static void limits_are_rules(void) {
+  static const char limits[] = "\"hide\":[\"/lib\"],\"memory_limit_bytes\":64,", rules[] = A;
+  char limited[2048];
+  snprintf(limited, sizeof limited, "%s%s", limits, rules);
+  cJSON *merged = merge(report_of("one", limited), report_of("two", limited));
+  EXPECT(merged, "hide", "[\"/lib\"]");
+  EXPECT(merged, "memory_limit_bytes", "64");
+  EXPECT(merged, "differ", "[]");
+  cJSON_Delete(merged);
+  merged = merge(report_of("one", limited), report_of("two", rules));
+  EXPECT(merged, "hide", "");
+  EXPECT(merged, "memory_limit_bytes", "");
+  EXPECT(merged, "differ", "[\"hide\",\"memory_limit_bytes\"]");
+  cJSON_Delete(merged);
+}
+
 /* What one contract has tested proves nothing of another. */
 static void other_contracts_have_their_own_claims(void) {
   cJSON *merged = merge(report_of("one", A),
@@ -195,6 +212,7 @@ static void junit_fails_where_the_run_does(void) {
 int main(void) {
   shards_are_one_run();
   a_layer_counts_if_every_part_has_it();
+  limits_are_rules();
   other_contracts_have_their_own_claims();
   one_trusted_part_leaves_what_trusted_runs_have();
   trusted_reports_have_no_such_key();

@@ -222,6 +222,9 @@ run honest --without hidden --cases "$folder/laws.json"
 expect 2 "case bound is judged by a law"
 run honest --cases "$folder/laws.json" --filter 'plain|other|hidden'
 expect 0 "failed:0"
+# A tier chooses among the cases, and leaves laws out by itself.
+run honest --without hidden --without contract --cases "$folder/laws.json" --tier smoke --seconds 2
+expect 0 "failed:0"
 # What is committed to is what the filter leaves.
 committed() { sed -n 's/^untrusted: commitment //p' "$folder/out"; }
 run honest --without hidden --secret "$drawn" --cases "$folder/laws.json" --filter other

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import importlib.util
 import json
 import os
+import runpy
 import socket
 import subprocess
 from typing import Any
@@ -226,13 +226,10 @@ class CallsLibrary(Honest):
     """Runs a kernel of its own, drops what that has found, and returns what a library says."""
 
     def compute(self, call: Call) -> Outputs:
-        out = {name: np.zeros(call.entry[name]["shape"], np.float32) for name in call.outputs}
+        out: Outputs = {name: np.zeros(call.entry[name]["shape"], np.float32) for name in call.outputs}
         try:
-            spec = importlib.util.spec_from_file_location("attention", f"{self.argument}/attention.py")
-            library = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(library)
-            out = library.attention(super(), call)
-        except (OSError, AttributeError) as failure:
+            out = runpy.run_path(f"{self.argument}/attention.py")["attention"](super(), call)
+        except (OSError, KeyError) as failure:
             raise Refused(f"there is no library: {type(failure).__name__}") from None
         return out
 

@@ -307,7 +307,7 @@ class BuildsWithJudge(Attack):
     def attack(self, call: Call) -> None:
         path, token = self.argument.split("|")
         command = ["cc", "-c", "-x", "assembler", "-", "-o", f"/tmp/fa-cheat-build-{token}.o"]
-        built = subprocess.run(command, input=f'.incbin "{path}"\n', text=True, capture_output=True)
+        built = subprocess.run(command, input=f'.incbin "{path}"\n', text=True, capture_output=True, check=False)
         if built.returncode:
             raise Refused("its build finds no file of the judge" if path in built.stderr else built.stderr)
 
