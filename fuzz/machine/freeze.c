@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FROZEN = 4096, MAX_LOOKS = 50 };
+enum { MAX_FROZEN = 4096 };
 
 typedef struct tree {
   int n;
@@ -59,33 +59,13 @@ static int mark(tree *t, pid_t of) {
   return marked;
 }
 
-static bool has(const pid_t *v, int n, pid_t pid) {
-  for (int i = 0; i < n; ++i)
-    if (v[i] == pid) return true;
-  return false;
-}
-
-/* Signals the marked ones that had no signal yet, and notes them; how many. */
-static int signal_new(const tree *t, bool stop, pid_t *had, int *n_had) {
-  int found = 0;
-  for (int i = 0; i < t->n && *n_had < MAX_FROZEN; ++i) {
-    if (!t->of[i].inside || has(had, *n_had, t->of[i].pid)) continue;
-    had[(*n_had)++] = t->of[i].pid;
-    kill(t->of[i].pid, stop ? SIGSTOP : SIGCONT);
-    ++found;
-  }
-  return found;
-}
-
 int fa_freeze_children(pid_t of, bool stop) {
   tree *t = malloc(sizeof *t);
-  pid_t *had = malloc(MAX_FROZEN * sizeof *had);
-  int n_had = 0, found = 1;
-  for (int looks = 0; t && had && found > 0 && looks < MAX_LOOKS; ++looks) {
-    look(t);
-    found = mark(t, of) > 0 ? signal_new(t, stop, had, &n_had) : 0;
-  }
-  free(had);
+  if (!t) return 0;
+  look(t);
+  const int marked = mark(t, of);
+  for (int i = 0; i < t->n; ++i)
+    if (t->of[i].inside) kill(t->of[i].pid, stop ? SIGSTOP : SIGCONT);
   free(t);
-  return n_had;
+  return marked;
 }

@@ -12,10 +12,7 @@
 #include "tests/support/check.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -251,30 +248,6 @@ static void test_freeze(void) {
   waitpid(child, NULL, 0);
 }
 
-/* Children that come while one looks at them stand still too: each counts as long as it goes on. */
-static void test_freeze_many(void) {
-  enum { CHILDREN = 200 };
-  atomic_long *count = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(count != MAP_FAILED);
-  const pid_t spawner = fork();
-  if (spawner == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int i = 0; i < CHILDREN; ++i)
-      if (fork() == 0)
-        for (prctl(PR_SET_PDEATHSIG, SIGKILL);; usleep(1000)) atomic_fetch_add(count, 1);
-    sleep_on();
-  }
-  while (atomic_load(count) < 20) usleep(100); /* it is at it */
-  CHECK(fa_freeze_children(getpid(), true) > 1);
-  const long then = atomic_load(count);
-  usleep(100000);
-  CHECK_MSG(atomic_load(count) <= then + 1, "%ld steps were taken meanwhile", atomic_load(count) - then);
-  fa_freeze_children(getpid(), false);
-  kill(spawner, SIGKILL); /* which ends its children */
-  waitpid(spawner, NULL, 0);
-  munmap(count, sizeof *count);
-}
-
 int main(void) {
   test_median();
   test_floor();
@@ -284,6 +257,5 @@ int main(void) {
   test_sum();
   test_pool();
   test_freeze();
-  test_freeze_many();
   return check_done();
 }
