@@ -94,6 +94,9 @@ static bool is_left_out(const judge *j, fa_tensor_id id) {
 #define LOOSE 1e-2
 static void loosen(const judge *j, const fa_tensor *got, fa_want *want) {
   int64_t index[FA_MAX_RANK];
+  free(want->least);
+  free(want->most);
+  want->least = want->most = NULL;
   for (int64_t e = 0; same_shape(want, got) && want->accum && e < want->n; ++e) {
     fa_tensor_unravel(got, e, index);
     const bool skipped = !isfinite(want->value[e]) || !isfinite(fa_tensor_get(got, index));

@@ -210,6 +210,17 @@ static fa_status keep_masks(fa_ref_call *c, fa_error *err) {
   return FA_OK;
 }
 
+/* Until rows are walked over, anything may stand there. */
+static fa_status magnitudes_init(const fa_ref_call *c, fa_error *err) {
+  fa_want *w = &c->out->t[FA_T_P_DEBUG];
+  if (!c->profile || w->n == 0) return FA_OK;
+  w->least = calloc((size_t)w->n, sizeof *w->least);
+  w->most = malloc((size_t)w->n * sizeof *w->most);
+  if (!w->least || !w->most) return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
+  for (int64_t e = 0; e < w->n; ++e) w->most[e] = INFINITY;
+  return FA_OK;
+}
+
 /* What is behind the last rows of sequences is not compared. */
 static void leave_padding_out(const fa_ref_call *c, fa_want *lse) {
   for (int64_t b = 0; b < c->p->batch; ++b)
@@ -277,12 +288,12 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
   if (status || (status = fa_ref_mods_init(&c, err))) goto out;
   if ((status = outputs_init(&c, err))) goto out;
+  if ((status = keep_masks(&c, err)) || (status = magnitudes_init(&c, err))) goto out;
   if ((status = fa_ref_rotate_all(&c, err))) goto out;
   if ((status = forward_run(&c, err))) goto out;
   if ((status = fa_ref_mods_status(&c, err))) goto out;
   if (c.profile) lse_scale(&c.out->t[FA_T_LSE]);
-  if (p->kvcache.present && (status = fa_ref_cache_after(&c, err))) goto out;
-  status = keep_masks(&c, err);
+  if (p->kvcache.present) status = fa_ref_cache_after(&c, err);
 out:
   fa_ref_mods_free(&c);
   fa_ref_call_free(&c);

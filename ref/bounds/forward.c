@@ -101,6 +101,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   if (widest > t->widest) t->widest = widest;
   if (max_v > t->max_v) t->max_v = max_v;
   if (t->least > 0) fa_bound_spread_add(&t->spread, x + at, end - begin);
+  fa_bound_magnitudes_add(c, r, k, j0 + begin, x + at, end - begin, w->m[k]);
   fa_ref_lse_probabilities(rows, x + at, end - begin, fa_ref_lse_of(w->m[k], w->l[k]));
   if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->row[k], j0 + begin, end - begin, w->z);
   fa_row_probabilities row = {.p = x + at,
@@ -252,6 +253,7 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
     double sum_error = fa_bound_sum(c, c->profile->mma_block ? t[k].n / 4 + (int64_t)t[k].changes : t[k].n);
     if (t[k].sink.share > 0) sum_error += 2 * u;
     t[k].error_sum += c->lambda * sqrt(t[k].scattered) + fa_bound_scatter_query(c, b, w, k);
+    fa_bound_magnitudes_finish(c, r, k, t[k].widest, t[k].kept);
     write_lse(c, r, k, w, &t[k], sum_error);
     write_o(c, r, k, w, b, &t[k], sum_error);
   }

@@ -121,6 +121,12 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
                            int64_t n, const double *s);
 void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
                          int64_t n, const double *x, const double *th, fa_ref_mod_scratch *mod);
+/* The debug matrix, where it is wanted. Row k of a block: n final scores from key j on, and the row's maximum; then, after
+ * all of them, the largest relative error of the row's exponentials, which may not be known. */
+void fa_bound_magnitudes_add(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, int64_t j, const double *x, int64_t n,
+                             double max);
+void fa_bound_magnitudes_finish(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, double widest, bool known);
+
 /* One row: turns e (absolute error of x) into the relative error of exp(x - c), where c is m or L. extra:
  * error of other parts of the exponent. *most: the largest. Returns false if the exponential's magnitude is
  * unknown (an error of order 1). */

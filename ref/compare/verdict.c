@@ -10,7 +10,7 @@
 /* The ten worst points so far, worst first. */
 typedef struct mark {
   int64_t position;
-  double err, bound, ratio, got;
+  double err, bound, ratio, got, want;
   uint64_t bits;
   bool class_bad;
 } mark;
@@ -88,9 +88,21 @@ fa_fit fa_compare_fit(const fa_want *w, int64_t e, fa_dtype dtype, uint64_t bits
   return FA_FIT_CLASS;
 }
 
+/* Of the debug matrix, whose sign is right. A wrong one is compared to the nearest that may be. */
+static bool check_magnitude(const scan *s, mark *m) {
+  const double x = fabs(fa_load(s->got->dtype, &m->bits)), sign = m->want > 0 ? 1 : -1;
+  const double least = s->want->least[m->position], most = s->want->most[m->position];
+  if (x >= least && x <= most) return true;
+  m->got = sign * x;
+  m->want = sign * (x < least ? least : most);
+  m->err = fabs(m->got - m->want);
+  m->ratio = x < least ? least / x : x / most;
+  return false;
+}
+
 /* Judges one element that is to be compared. */
 static bool judge(scan *s, mark *m) {
-  const double want = s->want->value[m->position];
+  const double want = m->want;
   const fa_fit fit =
       fa_compare_fit(s->want, m->position, s->got->dtype, m->bits, s->accept, s->overflow, &m->bound);
   if (fit == FA_FIT_UNCOMPARED) return true;
@@ -107,6 +119,10 @@ static bool judge(scan *s, mark *m) {
     fa_stats_add(&s->row, m->got - want, fa_half_ulp(s->want->dtype, want), s->want->noise[m->position],
                  s->want->quant[m->position], s->want->accum[m->position]);
   const bool ok = m->err <= m->bound * s->accept;
+  if (ok && s->want->least && !check_magnitude(s, m)) {
+    keep_worst(s, m);
+    return add_bad(s, m);
+  }
   if (ok && m->err == 0) return true;
   m->ratio = m->bound > 0 ? m->err / m->bound : INFINITY;
   keep_worst(s, m);
@@ -155,7 +171,7 @@ static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const 
   s->row = (fa_stats_row){0};
   if (!check_row(s, e, n, value))
     for (int64_t c = 0; ok && c < n; ++c) {
-      mark m = {.position = e + c, .got = value[c], .bits = bits[c]};
+      mark m = {.position = e + c, .got = value[c], .want = s->want->value[e + c], .bits = bits[c]};
       ok = judge(s, &m);
     }
   fa_stats_add_row(&s->stats, &s->row);
@@ -190,7 +206,7 @@ static void report_worst(scan *s) {
     fa_point *point = &v->worst[k];
     *point = (fa_point){.got_bits = m->bits,
                         .got = m->got,
-                        .want = s->want->value[m->position],
+                        .want = m->want,
                         .err = m->err,
                         .bound = m->bound,
                         .ratio = m->ratio,

@@ -52,6 +52,8 @@ void fa_wants_free(fa_wants *w) {
     free(w->t[id].noise);
     free(w->t[id].scale);
     free(w->t[id].span);
+    free(w->t[id].least);
+    free(w->t[id].most);
     w->t[id] = (fa_want){0};
   }
 }

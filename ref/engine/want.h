@@ -24,6 +24,8 @@ typedef struct fa_want {
   float *accum;     /* everything computed in f32: GEMM sums, logits, exponentials, delta */
   float *noise; /* root-sum-square of the quant roundings (statistics tier); NULL when bounds were not asked
                    for */
+  float *least, *most; /* the debug matrix, with bounds: its magnitudes; value has what its signs say. NULL: of another
+                          output, or nobody knows */
   double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */
   float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
                       check */
