@@ -73,7 +73,7 @@ FA_DEVICE void pair_gradient(float &s, float &dp, const fa_memeff_backward_param
   if (f.dropout_linear) {
     const uint64_t index = q.number + static_cast<uint64_t>(key);
     uint32_t words[4];
-    linear_words(words, f, index);
+    linear_words<is_f32<T>::value ? 10 : 5>(words, f, index); /* a narrow type's kernels have few registers left */
     kept = linear_kept(f, words, static_cast<uint32_t>(index) & 3);
   }
   dp = prob * ((kept ? dp * f.dropout_scale : 0.0f) - q.delta);

@@ -26,9 +26,11 @@ FA_DEVICE bool linear_kept(const fa_attention_params &p, const uint32_t (&words)
   return fmaf(static_cast<float>(word), 0x1p-32f, 0x1p-33f) > p.dropout_p;
 }
 
+/* UNROLLED: of the rounds. */
+template <int UNROLLED = 10>
 FA_DEVICE void linear_words(uint32_t (&words)[4], const fa_attention_params &p, uint64_t index) {
   const uint64_t block = index >> 2;
-  philox<10, 5>(words, dropout_seed_of(p), static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0);
+  philox<10, UNROLLED>(words, dropout_seed_of(p), static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0);
 }
 
 /* Whether dropout keeps index and index + 1. */
