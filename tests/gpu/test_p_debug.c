@@ -1,5 +1,5 @@
-/* The debug copy of P is 0 where the mask hides a pair and in the padding to 128 rows and keys: the judge asks only for the
- * signs of visible pairs, and gpu/fa.h promises more. */
+/* The debug copy of P is 0 where the mask hides a pair and in the padding to 128 rows and keys: the judge asks only for
+ * visible pairs, and gpu/fa.h promises more. */
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "gpu/backend.h"

@@ -176,7 +176,46 @@ static void test_strides_and_errors(void) {
   fixture_free(&f);
 }
 
-/* P_DEBUG: only the sign bit counts. DROPOUT_KEEP: 0 or 1. NaN wants are not compared. */
+/* P_DEBUG with bounds: the magnitude counts too, and what is reported is the nearest that may be. */
+static void test_magnitudes(void) {
+  static const struct {
+    double got;
+    bool kept, good;
+    double want;
+  } all[] = {{0.5, true, true, 0},      {0.25, true, true, 0},         {1, true, true, 0},
+             {-0.5, false, true, 0},    {0.125, true, false, 0.25},    {2, true, false, 1},
+             {-2, false, false, -1},    {-0.125, false, false, -0.25}, {-0.5, true, false, 1},
+             {0.5, false, false, 0},    {0, true, false, 0.25},        {NAN, true, false, 1},
+             {INFINITY, true, false, 1}};
+  const int64_t shape[] = {1, 1, 4, 4};
+  for (size_t k = 0; k < sizeof all / sizeof *all; ++k) {
+    fixture f = {0};
+    fa_problem_init(&f.p);
+    fixture_make(&f, FA_T_P_DEBUG, FA_F16, 4, shape);
+    free(f.w.quant);
+    free(f.w.accum);
+    free(f.w.noise);
+    free(f.w.scale);
+    f.w.quant = f.w.accum = f.w.noise = f.w.scale = NULL;
+    f.w.least = calloc(16, sizeof(float));
+    f.w.most = calloc(16, sizeof(float));
+    REQUIRE(f.w.least && f.w.most);
+    for (int e = 0; e < 16; ++e) {
+      f.w.value[e] = e == 7 && !all[k].kept ? 0 : 1;
+      f.w.least[e] = 0.25f, f.w.most[e] = 1;
+      fixture_set(&f, e, e == 7 ? all[k].got : 1);
+    }
+    const fa_verdict *v = fixture_compare(&f);
+    CHECK_MSG(v->judged && v->fail == !all[k].good && v->bad == !all[k].good, "%g: %d bad", all[k].got,
+              (int)v->bad);
+    if (!all[k].good)
+      CHECK_MSG(v->worst[0].want == all[k].want && v->worst[0].ratio > 1, "%g: want %g, ratio %g", all[k].got,
+                v->worst[0].want, v->worst[0].ratio);
+    fixture_free(&f);
+  }
+}
+
+/* P_DEBUG without bounds: only the sign bit counts. DROPOUT_KEEP: 0 or 1. NaN wants are not compared. */
 static void test_keep_masks(void) {
   const fa_tensor_id ids[] = {FA_T_P_DEBUG, FA_T_DROPOUT_KEEP};
   for (int k = 0; k < 2; ++k) {
@@ -220,5 +259,6 @@ int main(void) {
   test_worst_order();
   test_strides_and_errors();
   test_keep_masks();
+  test_magnitudes();
   return check_done();
 }

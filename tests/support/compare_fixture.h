@@ -50,6 +50,8 @@ static inline void fixture_free(fixture *f) {
   free(f->w.accum);
   free(f->w.noise);
   free(f->w.scale);
+  free(f->w.least);
+  free(f->w.most);
   fa_problem_free(&f->p);
 }
 
