@@ -23,8 +23,9 @@
  * compute in full float32 accuracy whatever the elements are, and do not support these five either. They also sum dbias along
  * rows, and in deterministic calls along any axis. The fast kernels sum it along batch and heads, with 4
  * bytes of workspace for each element of the sum.
- * KV cache (fa_forward_kvcache): 16-bit elements; head_dim, also that of v and o, a multiple of 8 up to 256;
- * softcap, ALiBi, every mask and packed queries; no bias, dropout or p_debug.
+ * KV cache (fa_forward_kvcache): 16-bit elements; head_dim a multiple of 8 up to 576, head_dim_v one up to 512;
+ * softcap, ALiBi, every mask and packed queries; V as columns of K; no bias, dropout or p_debug. The fast kernels are
+ * those of head dims up to 256 that are the same for q and v.
  * Expressions and block lists (fa_attention.flex): every element type and head dim, with everything in
  * fa_attention except dropout and p_debug. These kernels are compiled at run time, for the expressions of the
  * call, which needs NVRTC.
@@ -213,7 +214,7 @@ typedef struct fa_gradients {
  * multiple of 64 slots. */
 typedef struct fa_inference {
   void *k_cache, *v_cache; /* [cache_rows, seqlen_k, heads_kv, head_dim], or in pages, which may belong to any
-                              sequence in any order: [cache_rows, page_size, heads_kv, head_dim] */
+                              sequence in any order: [cache_rows, page_size, heads_kv, head_dim]; v with head_dim_v */
   fa_strides k_cache_stride, v_cache_stride; /* batch: of rows, row: of slots; not 0 if keys are appended */
   int64_t cache_rows;                        /* rows, or pages [0] */
   const int32_t *cache_seqlens;              /* [batch]: keys in the cache before the call */
@@ -224,7 +225,7 @@ typedef struct fa_inference {
                                      which keys are appended belongs to one sequence [NULL: no pages] */
   int64_t block_table_stride;     /* elements from one sequence to the next [0] */
   int64_t max_pages, page_size;   /* pages per sequence, and slots per page, each >= 1 [0] */
-  const void *k_new, *v_new;      /* [batch, n_new, heads_kv, head_dim] */
+  const void *k_new, *v_new;      /* [batch, n_new, heads_kv, head_dim], v with head_dim_v */
   fa_strides k_new_stride, v_new_stride;
   int64_t n_new;                       /* keys appended to the cache for every sequence [0] */
   const void *rotary_cos, *rotary_sin; /* [rotary_rows, rotary_dim / 2], in the elements' type, dense: new key
@@ -236,6 +237,8 @@ typedef struct fa_inference {
   bool rotary_interleaved;             /* pairs are adjacent elements, else rotary_dim / 2 apart [false] */
   int64_t splits; /* parts of the keys that are processed in parallel and then combined, at most 1024; 0:
                      chosen from the sizes alone [0] */
+  bool v_in_k;    /* V is the first head_dim_v columns of K, read once for both (multi-head latent attention); v_cache,
+                     v_new and their strides are ignored [false] */
 } fa_inference;
 
 /* Partial states: the O and LSE of attention over parts of the keys, which fa_merge makes one of (docs/reference/semantics.md,

@@ -26,12 +26,6 @@ static bool cached_dropout(const fa_problem *p) {
 static bool has_lists(const fa_problem *p) {
   return p->topk.present;
 }
-static bool latent(const fa_problem *p) {
-  return p->kvcache.v_in_k;
-}
-static bool cached_head_dim_v(const fa_problem *p) {
-  return p->kvcache.present && p->head_dim_v != p->head_dim;
-}
 
 /* ---- elsewhere ---- */
 
@@ -55,8 +49,6 @@ const char *fa_args_beyond(const fa_problem *p) {
       {cached_blocks, "block lists over a KV cache"},
       {cached_dropout, "dropout over a KV cache"},
       {has_lists, "lists of keys (topk)"},
-      {latent, "a latent cache (mla)"},
-      {cached_head_dim_v, "a head_dim_v other than head_dim in a KV cache"},
       {packed_bias, "a bias of packed sequences"},
       {packed_blocks, "block lists of packed sequences"},
       {flex_dropout, "dropout together with family flex, expressions or block lists"},

@@ -12,7 +12,8 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
     a->total_q = fa_problem_total_q(p);
   }
   /* A window is one even where it hides nothing: queries move with it. */
-  if (fa_mask_has_edges(&p->mask) && p->mask.left < 0 && p->mask.right < 0) a->window_left = p->seqlen_q + p->seqlen_k;
+  if (fa_mask_has_edges(&p->mask) && p->mask.left < 0 && p->mask.right < 0)
+    a->window_left = p->seqlen_q + p->seqlen_k;
   kv->cache_rows = fa_problem_cache_rows(p);
   kv->cache_seqlens = present;
   if (c->batch_idx.n) kv->cache_batch_idx = present;
@@ -26,6 +27,7 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   kv->rotary_interleaved = c->rotary_interleaved;
   if (c->rotary_dim > 0) kv->rotary_cos = kv->rotary_sin = table;
   kv->splits = p->splits;
+  kv->v_in_k = c->v_in_k;
 }
 
 /* ---- tensors ---- */
@@ -34,12 +36,12 @@ static fa_strides strides_of(const fa_tensor *t) {
   return (fa_strides){t->stride[0], t->stride[1], t->stride[2]};
 }
 
-/* [any, slots, heads_kv, head_dim] of the problem's type. */
-static const char *check_keys(const fa_problem *p, const fa_tensor *x, int64_t slots) {
+/* [any, slots, heads_kv, columns] of the problem's type. */
+static const char *check_keys(const fa_problem *p, const fa_tensor *x, int64_t slots, int64_t columns) {
   if (!x->data) return "a cache, new k or new v is missing";
   if (x->dtype != p->dtype || x->rank != 4)
     return "a cache, new k or new v has another dtype or rank than the problem says";
-  if (x->shape[1] != slots || x->shape[2] != p->heads_kv || x->shape[3] != p->head_dim)
+  if (x->shape[1] != slots || x->shape[2] != p->heads_kv || x->shape[3] != columns)
     return "a cache, new k or new v has another shape than the problem says";
   return x->stride[3] != 1 ? "head_dim is not contiguous in a cache, new k or new v" : NULL;
 }
@@ -50,12 +52,13 @@ static const char *check_ints(const fa_tensor *x, int rank) {
 }
 
 static const char *take_new(const fa_problem *p, const fa_tensor *x, fa_inference *kv) {
-  const char *why = check_keys(p, &x[FA_T_K_NEW], kv->n_new);
-  if (!why) why = check_keys(p, &x[FA_T_V_NEW], kv->n_new);
+  const char *why = check_keys(p, &x[FA_T_K_NEW], kv->n_new, p->head_dim);
+  if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V_NEW], kv->n_new, p->head_dim_v);
   if (why) return why;
   kv->k_new = x[FA_T_K_NEW].data;
-  kv->v_new = x[FA_T_V_NEW].data;
   kv->k_new_stride = strides_of(&x[FA_T_K_NEW]);
+  if (kv->v_in_k) return NULL;
+  kv->v_new = x[FA_T_V_NEW].data;
   kv->v_new_stride = strides_of(&x[FA_T_V_NEW]);
   return NULL;
 }
@@ -91,18 +94,21 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   const int64_t slots = kv->block_table ? kv->page_size : p->seqlen_k;
   const char *why = fa_args_outer_tensors(p, t, a);
   if (!why && a->cu_seqlens_q && !x[FA_T_CU_SEQLENS_Q].data) why = "cu_seqlens_q is missing";
-  if (!why) why = check_keys(p, &x[FA_T_K], slots);
-  if (!why) why = check_keys(p, &x[FA_T_V], slots);
-  if (!why && x[FA_T_K].shape[0] != x[FA_T_V].shape[0]) why = "the caches of k and v differ in rows or pages";
+  if (!why) why = check_keys(p, &x[FA_T_K], slots, p->head_dim);
+  if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V], slots, p->head_dim_v);
+  if (!why && !kv->v_in_k && x[FA_T_K].shape[0] != x[FA_T_V].shape[0])
+    why = "the caches of k and v differ in rows or pages";
   if (!why) why = take_places(x, kv);
   if (!why && kv->n_new > 0) why = take_new(p, x, kv);
   if (!why && kv->rotary_dim > 0) why = take_rotary(p, x, kv);
   if (why) return why;
   a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
   kv->k_cache = x[FA_T_K].data;
-  kv->v_cache = x[FA_T_V].data;
   kv->k_cache_stride = strides_of(&x[FA_T_K]);
-  kv->v_cache_stride = strides_of(&x[FA_T_V]);
+  if (!kv->v_in_k) {
+    kv->v_cache = x[FA_T_V].data;
+    kv->v_cache_stride = strides_of(&x[FA_T_V]);
+  }
   kv->cache_rows = x[FA_T_K].shape[0];
   return NULL;
 }

@@ -98,8 +98,10 @@ static void place_cache(const fa_problem *p, fa_inference *kv) {
   const int64_t slots = kv->block_table ? kv->page_size : p->seqlen_k;
   kv->k_cache = kv->v_cache = memory;
   kv->k_new = kv->v_new = memory;
-  kv->k_cache_stride = kv->v_cache_stride = fa_strides_dense(slots, p->heads_kv, p->head_dim);
-  kv->k_new_stride = kv->v_new_stride = fa_strides_dense(kv->n_new, p->heads_kv, p->head_dim);
+  kv->k_cache_stride = fa_strides_dense(slots, p->heads_kv, p->head_dim);
+  kv->v_cache_stride = fa_strides_dense(slots, p->heads_kv, p->head_dim_v);
+  kv->k_new_stride = fa_strides_dense(kv->n_new, p->heads_kv, p->head_dim);
+  kv->v_new_stride = fa_strides_dense(kv->n_new, p->heads_kv, p->head_dim_v);
 }
 
 static void place_flex(fa_flex *f) {

@@ -106,7 +106,7 @@ static fa_status check_numbers(const fa_attention *a, fa_error *err) {
   return FA_OK;
 }
 
-fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {
+fa_status fa_attention_check_numbers(const fa_attention *a, fa_error *err) {
   if (!a) return fa_fail(err, FA_ERR_INPUT, "the fa_attention is NULL");
   if (a->dtype != FA_F16 && a->dtype != FA_BF16 && a->dtype != FA_F32)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "dtype %s: the kernels take f16, bf16 and f32",
@@ -115,6 +115,11 @@ fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {
   if (status == FA_OK) status = check_numbers(a, err);
   if (status == FA_OK && a->bias && fa_attention_is_varlen(a))
     status = fa_fail(err, FA_ERR_INPUT, "bias: not together with cu_seqlens_q and cu_seqlens_k");
+  return status;
+}
+
+fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {
+  const fa_status status = fa_attention_check_numbers(a, err);
   if (status != FA_OK) return status;
   return a->flex ? fa_flex_check_problem(a, err) : fa_choose_check(a, NULL, err);
 }

@@ -10,6 +10,8 @@
 /* Checks sizes, numbers and features: everything that needs no tensors. FA_ERR_INPUT for what is wrong,
  * FA_ERR_UNSUPPORTED for what no kernel does. */
 fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err);
+/* The same of sizes and numbers alone; which kernels can do the call is for others to say. */
+fa_status fa_attention_check_numbers(const fa_attention *a, fa_error *err);
 /* Checks pointers and strides of q, k, v, o, lse and bias, and pointers of the integer arrays. */
 fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err);
 /* Checks all of a backward call whose attention passed both checks. */

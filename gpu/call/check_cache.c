@@ -8,7 +8,8 @@
 /* As in gpu/call/check.c: the slots of a sequence, and their sums, are ints in the kernels. */
 #define MAX_LENGTH (((int64_t)1 << 29) - 1)
 #define MAX_ROWS (((int64_t)1 << 31) - 1)
-#define MAX_HEAD_DIM 256
+#define MAX_HEAD_DIM 576
+#define MAX_HEAD_DIM_V 512
 
 /* ---- the problem ---- */
 
@@ -17,14 +18,15 @@ static fa_status check_features(const fa_attention *a, fa_error *err) {
   const struct {
     bool wanted;
     const char *what;
-  } all[] = {{a->bias != NULL, "a bias"},
-             {a->dropout_p > 0, "dropout"},
-             {a->p_debug != NULL, "p_debug"},
-             {a->flex != NULL, "flex"},
-             {a->dtype == FA_F32, "dtype f32"},
-             {a->head_dim_v && a->head_dim_v != a->head_dim, "a head_dim_v that is not head_dim"},
-             {a->head_dim > MAX_HEAD_DIM, "a head_dim above 256"},
-             {a->head_dim % 8 != 0, "a head_dim that is no multiple of 8"}};
+  } all[] = {
+      {a->bias != NULL, "a bias"},
+      {a->dropout_p > 0, "dropout"},
+      {a->p_debug != NULL, "p_debug"},
+      {a->flex != NULL, "flex"},
+      {a->dtype == FA_F32, "dtype f32"},
+      {a->head_dim > MAX_HEAD_DIM, "a head_dim above 576"},
+      {fa_attention_head_dim_v(a) > MAX_HEAD_DIM_V, "a head_dim_v above 512"},
+      {a->head_dim % 8 != 0 || fa_attention_head_dim_v(a) % 8 != 0, "a head_dim that is no multiple of 8"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
     if (all[i].wanted) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with a cache", all[i].what);
   if (a->cu_seqlens_k)
@@ -51,6 +53,10 @@ static fa_status check_sizes(const fa_attention *a, const fa_inference *kv, fa_e
   if (kv->n_new > a->seqlen_k)
     return fa_fail(err, FA_ERR_INPUT, "n_new = %lld keys are more than an entry may have, seqlen_k = %lld",
                    (long long)kv->n_new, (long long)a->seqlen_k);
+  if (kv->v_in_k && fa_attention_head_dim_v(a) > a->head_dim)
+    return fa_fail(err, FA_ERR_INPUT,
+                   "v_in_k: head_dim_v = %lld columns are more than K has, head_dim = %lld",
+                   (long long)fa_attention_head_dim_v(a), (long long)a->head_dim);
   return FA_OK;
 }
 
@@ -91,7 +97,7 @@ fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, 
   if (!a) return fa_fail(err, FA_ERR_INPUT, "the fa_attention is NULL");
   if (!kv) return fa_fail(err, FA_ERR_INPUT, "the fa_inference is NULL");
   fa_status status = check_features(a, err);
-  if (status == FA_OK) status = fa_attention_check_problem(a, err);
+  if (status == FA_OK) status = fa_attention_check_numbers(a, err);
   if (status == FA_OK) status = check_sizes(a, kv, err);
   if (status == FA_OK && !kv->cache_seqlens && a->batch > 0)
     status = fa_fail(err, FA_ERR_INPUT, "cache_seqlens is NULL");
@@ -120,22 +126,28 @@ static fa_status check_arrays(const fa_attention *a, const fa_inference *kv, fa_
 fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, fa_error *err) {
   fa_status status = check_arrays(a, kv, err);
   const int bytes = fa_attention_element_bytes(a);
-  const int64_t slots = kv->block_table ? kv->page_size : a->seqlen_k, dim = a->head_dim;
+  const int64_t slots = kv->block_table ? kv->page_size : a->seqlen_k, dim = a->head_dim,
+                dim_v = fa_attention_head_dim_v(a);
   const bool put = kv->n_new > 0;
   const int64_t batch = a->cu_seqlens_q ? 0 : a->batch, rows = a->cu_seqlens_q ? a->total_q : a->seqlen_q;
   if (status != FA_OK || a->batch == 0) return status;
-  const fa_extent all[] = {
-      {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, bytes, put},
-      {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, bytes, put},
-      {"k_new", kv->k_new, kv->k_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false},
-      {"v_new", kv->v_new, kv->v_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false},
-      {"q", a->q, a->q_stride, batch, rows, a->heads_q, dim, bytes, false},
-      {"o", a->o, a->o_stride, batch, rows, a->heads_q, dim, bytes, true},
-      fa_lse_extent(a, "lse", a->lse, a->lse_stride, true),
+  const struct {
+    bool skipped; /* without rows of the cache, batch 0 in an extent would mean no batch axis */
+    fa_extent x;
+  } all[] = {
+      {kv->cache_rows == 0,
+       {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, bytes, put}},
+      {kv->cache_rows == 0 || kv->v_in_k,
+       {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv, dim_v, bytes, put}},
+      {false, {"k_new", kv->k_new, kv->k_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false}},
+      {kv->v_in_k,
+       {"v_new", kv->v_new, kv->v_new_stride, a->batch, kv->n_new, a->heads_kv, dim_v, bytes, false}},
+      {false, {"q", a->q, a->q_stride, batch, rows, a->heads_q, dim, bytes, false}},
+      {false, {"o", a->o, a->o_stride, batch, rows, a->heads_q, dim_v, bytes, true}},
+      {false, fa_lse_extent(a, "lse", a->lse, a->lse_stride, true)},
   };
   for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
-    if (i > 1 || kv->cache_rows > 0) /* batch 0 in an extent would mean no batch axis */
-      status = fa_extent_check(&all[i], err);
+    if (!all[i].skipped) status = fa_extent_check(&all[i].x, err);
   return status;
 }
 

@@ -6,8 +6,9 @@
 #include "gpu/kernels/registry/select.h"
 #include "gpu/plan/cache_forward.h"
 
-fa_status fa_cache_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
-  return fa_cache_kernel_of(a, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
+fa_status fa_cache_supported(const fa_attention *a, const fa_inference *kv, const fa_kernel_device *device,
+                             fa_error *err) {
+  return fa_cache_kernel_of(a, kv, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
 }
 
 /* ---- parameters ---- */
@@ -33,9 +34,9 @@ static int64_t queries(const fa_attention *a) {
 static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cache_params *p) {
   fa_cache_params_fill(a, p);
   p->k = (const uint16_t *)kv->k_cache;
-  p->v = (const uint16_t *)kv->v_cache;
   p->k_stride = fa_kernel_strides_of(kv->k_cache_stride, true);
-  p->v_stride = fa_kernel_strides_of(kv->v_cache_stride, true);
+  p->v = kv->v_in_k ? p->k : (const uint16_t *)kv->v_cache;
+  p->v_stride = kv->v_in_k ? p->k_stride : fa_kernel_strides_of(kv->v_cache_stride, true);
   p->n_new = (int)kv->n_new;
   p->cache_seqlens = kv->cache_seqlens;
   p->cache_batch_idx = kv->cache_batch_idx;
@@ -65,7 +66,6 @@ static void fill_part(const fa_attention *a, fa_cache_append_params *p, int part
 
 static void fill_append(const fa_attention *a, const fa_inference *kv, fa_cache_append_params *p) {
   *p = (fa_cache_append_params){0};
-  p->first_part = rotates_queries(a, kv) ? FA_CACHE_Q : FA_CACHE_K;
   p->head_dim = (int)a->head_dim;
   p->cache_seqlens = kv->cache_seqlens;
   p->cache_batch_idx = kv->cache_batch_idx;
@@ -89,25 +89,43 @@ static void fill_append(const fa_attention *a, const fa_inference *kv, fa_cache_
 
 /* ---- launches ---- */
 
+/* Of parts [first, end) of p, which have p->head_dim columns. */
+static void add_parts(const fa_attention *a, fa_cache_append_params *p, int first, int end, fa_plan *out) {
+  int64_t most = 0;
+  p->first_part = first;
+  for (int i = first; i < end; ++i)
+    if ((int64_t)p->rows[i] * p->heads[i] > most) most = (int64_t)p->rows[i] * p->heads[i];
+  int64_t blocks = fa_blocks_of(most * (p->head_dim / 8), FA_CACHE_APPEND_THREADS);
+  if (blocks > FA_CACHE_APPEND_MAX_GRID_X) blocks = FA_CACHE_APPEND_MAX_GRID_X;
+  fa_launch *l = fa_plan_add(out, *fa_cache_append_find(a->dtype == FA_BF16), blocks, end - first, a->batch,
+                             FA_CACHE_APPEND_THREADS, 0, p);
+  l->writes = FA_WRITES(FA_T_K) | FA_WRITES(FA_T_V) | FA_WRITES_WORKSPACE;
+}
+
+/* Values of another width than keys have a launch of their own; values in K have none. */
+static void add_values(const fa_attention *a, const fa_cache_append_params *keys, fa_plan *out) {
+  fa_cache_append_params *p = fa_plan_params(out, sizeof *p);
+  *p = *keys;
+  p->head_dim = (int)fa_attention_head_dim_v(a);
+  add_parts(a, p, FA_CACHE_V, FA_CACHE_PARTS, out);
+}
+
 /* Returns the copy of q that is rotated; NULL where q stays, or the workspace is not there yet. */
 static const uint16_t *add_append(const fa_call *call, fa_plan *out) {
   const fa_attention *a = call->a;
   const fa_inference *kv = call->cache;
-  const bool rotates = rotates_queries(a, kv);
-  const int parts = (rotates ? 1 : 0) + (kv->n_new > 0 ? 2 : 0);
-  int64_t most = 0;
-  if (parts == 0 || a->batch == 0) return NULL;
+  const bool rotates = rotates_queries(a, kv), grows = kv->n_new > 0;
+  const bool alike = !kv->v_in_k && fa_attention_head_dim_v(a) == a->head_dim;
+  if ((!rotates && !grows) || a->batch == 0) return NULL;
   fa_cache_append_params *p = fa_plan_params(out, sizeof *p);
   fill_append(a, kv, p);
-  if (rotates)
-    p->to[FA_CACHE_Q] = fa_plan_reserve(out, call, queries(a) * a->heads_q * a->head_dim * 2);
-  for (int i = p->first_part; i < p->first_part + parts; ++i)
-    if ((int64_t)p->rows[i] * p->heads[i] > most) most = (int64_t)p->rows[i] * p->heads[i];
-  int64_t blocks = fa_blocks_of(most * (p->head_dim / 8), FA_CACHE_APPEND_THREADS);
-  if (blocks > FA_CACHE_APPEND_MAX_GRID_X) blocks = FA_CACHE_APPEND_MAX_GRID_X;
-  fa_launch *l = fa_plan_add(out, *fa_cache_append_find(a->dtype == FA_BF16), blocks, parts, a->batch,
-                             FA_CACHE_APPEND_THREADS, 0, p);
-  l->writes = FA_WRITES(FA_T_K) | FA_WRITES(FA_T_V) | FA_WRITES_WORKSPACE;
+  if (rotates) p->to[FA_CACHE_Q] = fa_plan_reserve(out, call, queries(a) * a->heads_q * a->head_dim * 2);
+  add_parts(a, p, rotates ? FA_CACHE_Q : FA_CACHE_K,
+            !grows  ? FA_CACHE_K
+            : alike ? FA_CACHE_PARTS
+                    : FA_CACHE_V,
+            out);
+  if (grows && !alike && !kv->v_in_k) add_values(a, p, out);
   return p->to[FA_CACHE_Q];
 }
 
@@ -119,13 +137,13 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
   if (status != FA_OK) return status;
   const bool copied = rotates_queries(a, kv); /* q, to where rows are aligned */
   out->family = FA_PLAN_CACHE;
-  out->name = "cache_forward";
   out->aligned = (copied || fa_rows_are_aligned(a, a->q, a->q_stride)) &&
                  are_aligned(a, kv->k_cache, kv->k_cache_stride) &&
-                 are_aligned(a, kv->v_cache, kv->v_cache_stride) &&
+                 (kv->v_in_k || are_aligned(a, kv->v_cache, kv->v_cache_stride)) &&
                  fa_rows_are_aligned(a, a->o, a->o_stride);
-  const fa_cache_kernel *k = fa_cache_kernel_of(a, out->aligned, device, err);
+  const fa_cache_kernel *k = fa_cache_kernel_of(a, kv, out->aligned, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;
+  out->name = k->ability.own_v ? "cache_large" : "cache_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);
   const uint16_t *rotated = add_append(call, out);
   if (fa_attention_is_empty(a)) return FA_OK;

@@ -15,11 +15,17 @@ static int64_t packed_rows(const fa_attention *a) {
   return a->seqlen_q * (a->heads_q / a->heads_kv);
 }
 
-const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, bool aligned, const fa_kernel_device *device,
-                                          fa_error *err) {
+static bool has_v_in_k(const fa_inference *kv) {
+  return kv && kv->v_in_k;
+}
+
+const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_inference *kv, bool aligned,
+                                          const fa_kernel_device *device, fa_error *err) {
   const int64_t rows = packed_rows(a);
   const fa_cache_ability wanted = {.bf16 = a->dtype == FA_BF16,
-                                   .head_dim = (int)a->head_dim,
+                                   .head_dim = (int)fa_attention_widest(a),
+                                   .own_v = has_v_in_k(kv) || fa_attention_head_dim_v(a) != a->head_dim,
+                                   .v_in_k = has_v_in_k(kv),
                                    .packed_rows = rows < INT_MAX ? (int)rows : INT_MAX,
                                    .unaligned = !aligned,
                                    .alibi = a->alibi_slopes != NULL,
@@ -61,11 +67,16 @@ int64_t fa_cache_tiles(const fa_attention *a, int block_m) {
   return (a->cu_seqlens_q && packed < most ? packed : most) * a->heads_kv;
 }
 
+/* That are read of a key and its value. */
+static int64_t columns_of_key(const fa_call *call) {
+  return call->a->head_dim + (has_v_in_k(call->cache) ? 0 : fa_attention_head_dim_v(call->a));
+}
+
 int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k) {
   const fa_attention *a = call->a;
   const fa_cache_work load = {.tiles = fa_cache_tiles(a, k->block_m),
                               .key_blocks = fa_blocks_of(a->seqlen_k, k->block_n),
-                              .block_bytes = (int64_t)k->block_n * a->head_dim * 2 * 2,
+                              .block_bytes = (int64_t)k->block_n * columns_of_key(call) * 2,
                               .n_processors = call->n_processors,
                               .blocks_per_processor = k->blocks_per_processor};
   return call->cache->splits ? (int)call->cache->splits : choose_splits(&load);
@@ -95,6 +106,7 @@ void fa_cache_params_fill(const fa_attention *a, fa_cache_params *p) {
                          .cu_seqlens_k = f.cu_seqlens_k,
                          .rows_of_head = a->cu_seqlens_q ? a->total_q : a->seqlen_q,
                          .head_dim = f.head_dim,
+                         .head_dim_v = f.head_dim_v,
                          .seqlen_k = f.seqlen_k,
                          .cache_seqlens = f.seqused_k,
                          .leftpad_k = f.leftpad_k,
@@ -124,11 +136,20 @@ static int64_t all_rows(const fa_attention *a) {
   return a->heads_q * (a->cu_seqlens_q ? a->total_q : a->batch * a->seqlen_q);
 }
 
+/* The parameters of the combine, which knows O alone. */
+static fa_cache_params *params_of_combine(fa_cache_params *p, fa_plan *out) {
+  if (p->head_dim_v == p->head_dim) return p;
+  fa_cache_params *of_o = fa_plan_params(out, sizeof *of_o);
+  *of_o = *p;
+  of_o->head_dim = p->head_dim_v;
+  return of_o;
+}
+
 /* Waits itself for the launch before it. */
 static void add_combine(const fa_attention *a, fa_cache_params *p, fa_plan *out) {
   const fa_cache_kernel *k = fa_cache_combine_find(a->dtype == FA_BF16);
   fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), fa_blocks_of(all_rows(a), k->block_m), 1, 1, k->n_threads,
-                             k->shared_bytes, p);
+                             k->shared_bytes, params_of_combine(p, out));
   l->overlaps = true;
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
 }
@@ -146,7 +167,7 @@ fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, fa
       FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
   out->n_splits = p->n_splits;
   if (p->n_splits == 1) return FA_OK;
-  p->partial_o = fa_plan_reserve(out, call, rows * p->n_splits * a->head_dim * 4);
+  p->partial_o = fa_plan_reserve(out, call, rows * p->n_splits * p->head_dim_v * 4);
   p->partial_lse = fa_plan_reserve(out, call, rows * p->n_splits * 4);
   add_combine(a, p, out);
   return FA_OK;

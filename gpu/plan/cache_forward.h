@@ -6,10 +6,10 @@
 #include "gpu/kernels/params/cache.h"
 #include "gpu/plan/parts.h"
 
-/* The kernel for a call's sizes and features. NULL, with a message: there is none. aligned: all rows begin on
- * 16 bytes. */
-const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, bool aligned, const fa_kernel_device *device,
-                                          fa_error *err);
+/* The kernel for a call's sizes and features. NULL, with a message: there is none. kv: NULL, for ordinary keys.
+ * aligned: all rows begin on 16 bytes. */
+const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_inference *kv, bool aligned,
+                                          const fa_kernel_device *device, fa_error *err);
 
 /* Blocks of block_m packed rows in the whole call, at most. */
 int64_t fa_cache_tiles(const fa_attention *a, int block_m);

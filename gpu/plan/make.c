@@ -70,7 +70,7 @@ fa_status fa_plan_supported(const fa_call *call, const fa_kernel_device *device,
   const fa_status status = call->kind == FA_CALL_CACHE ? fa_cache_check_problem(a, call->cache, err)
                                                        : fa_attention_check_problem(a, err);
   if (status != FA_OK) return status;
-  if (call->kind == FA_CALL_CACHE) return fa_cache_supported(a, device, err);
+  if (call->kind == FA_CALL_CACHE) return fa_cache_supported(a, call->cache, device, err);
   if (call->kind == FA_CALL_BACKWARD)
     return a->flex ? fa_flex_backward_supported(a, err) : fa_backward_supported(a, call->g, device, err);
   return a->flex ? fa_flex_forward_supported(a, device, err) : fa_forward_supported(a, device, err);

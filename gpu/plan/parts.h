@@ -71,7 +71,8 @@ fa_status fa_plan_merge(const fa_call *call, fa_plan *out, fa_error *err); /* bo
 fa_status fa_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err);
 fa_status fa_backward_supported(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
                                 fa_error *err); /* g: NULL, or asks for a given delta */
-fa_status fa_cache_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err);
+fa_status fa_cache_supported(const fa_attention *a, const fa_inference *kv, const fa_kernel_device *device,
+                             fa_error *err);
 fa_status fa_flex_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err);
 fa_status fa_flex_backward_supported(const fa_attention *a, fa_error *err);
 

@@ -34,7 +34,7 @@ static int choose(const fa_call *call, const fa_kernel_device *device) {
   const fa_attention *a = call->a;
   const int64_t tiles = fa_cache_tiles(a, ROWS_OF_A_TILE);
   if (a->seqlen_k < LEAST_KEYS || tiles == 0 || tiles * IDLE_PROCESSORS > call->n_processors) return 1;
-  const fa_cache_kernel *k = fa_cache_kernel_of(a, true, device, NULL);
+  const fa_cache_kernel *k = fa_cache_kernel_of(a, NULL, true, device, NULL);
   if (!k || beyond_splits(a)) return 1;
   int64_t n = (int64_t)call->n_processors * k->blocks_per_processor / tiles;
   const int64_t most = fa_blocks_of(a->seqlen_k, (int64_t)k->block_n * LEAST_KEY_BLOCKS);
@@ -51,7 +51,7 @@ fa_status fa_split_supported(const fa_attention *a, const fa_kernel_device *devi
   if (what)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "splits = %lld: not together with %s", (long long)a->splits,
                    what);
-  return fa_cache_kernel_of(a, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
+  return fa_cache_kernel_of(a, NULL, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
 }
 
 fa_status fa_split_add_forward(const fa_call *call, const fa_kernel_device *device, int n_splits,
@@ -59,7 +59,7 @@ fa_status fa_split_add_forward(const fa_call *call, const fa_kernel_device *devi
   const fa_attention *a = call->a;
   const fa_status status = fa_split_supported(a, device, err);
   if (status != FA_OK) return status;
-  const fa_cache_kernel *k = fa_cache_kernel_of(a, out->aligned, device, err);
+  const fa_cache_kernel *k = fa_cache_kernel_of(a, NULL, out->aligned, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;
   out->family = FA_PLAN_CACHE;
   out->name = "split_forward";

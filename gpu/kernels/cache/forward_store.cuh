@@ -5,6 +5,7 @@
 
 #include "gpu/kernels/cache/forward_config.cuh"
 #include "gpu/kernels/cache/pipeline.cuh"
+#include "gpu/kernels/parts/kind.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
 #include "gpu/kernels/parts/statistics.cuh"
@@ -74,13 +75,13 @@ FA_DEVICE int64_t partial_row(const fa_cache_params &p, const cache_work_tile &w
   return (batch * p.heads_q + at.head) * p.rows_of_head + work.seq.q_row + at.row;
 }
 
-/* Stores eight columns of a row of O, or of its partial results. */
+/* Stores eight columns of a row of O, which has so many, or of its partial results. */
 template <class C>
-FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &work, packed_row at, int column, vec4 x,
-                             vec4 y) {
+FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &work, packed_row at, int columns,
+                             int column, vec4 x, vec4 y) {
   if (p.n_splits > 1) {
     vec4 *to = reinterpret_cast<vec4 *>(
-        p.partial_o + (partial_row(p, work, at) * p.n_splits + work.split) * p.head_dim + column);
+        p.partial_o + (partial_row(p, work, at) * p.n_splits + work.split) * columns + column);
     store_global(to, x);
     store_global(to + 1, y);
     return;
@@ -124,7 +125,7 @@ template <class C> FA_DEVICE void cache_epilogue(const fa_cache_params &p, const
     cache_joined_row<C> w;
     join_parts<C>(w, row, scale_log2);
     const finished_row end = finish_cache_row<C>(p, at.head, w.max * scale, w.sum);
-    store_columns<C>(p, work, at, chunk * 8, joined_columns<C>(w, chunk * 8, end.factor),
+    store_columns<C>(p, work, at, p.head_dim, chunk * 8, joined_columns<C>(w, chunk * 8, end.factor),
                      joined_columns<C>(w, chunk * 8 + 4, end.factor));
     if (chunk == 0) store_lse(p, work, at, end.lse);
   }

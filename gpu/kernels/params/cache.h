@@ -11,7 +11,7 @@
  * packed: packed row r is row r / heads_per_kv of head g = r % heads_per_kv. A block works on block_m packed
  * rows of a KV head and one split of the key blocks that those rows see. With n_splits = 1 it writes o and
  * lse; with more it writes partial results, which the combine kernel merges:
- *   partial_o   [batch][heads_q][rows_of_head][n_splits][head_dim] f32, normalised within the split
+ *   partial_o   [batch][heads_q][rows_of_head][n_splits][head_dim_v] f32, normalised within the split
  *   partial_lse [batch][heads_q][rows_of_head][n_splits] f32, natural logarithm
  * where packed queries (cu_seqlens_q) have a batch of 1, and rows_of_head is all their rows.
  * If a row sees no key of a split, that split's LSE is -inf and its part of partial_o is left unwritten. */
@@ -38,7 +38,8 @@ typedef struct fa_cache_params {
   const int32_t *cu_seqlens_q; /* [batch + 1]: sequence b has rows cu[b] .. cu[b+1]-1; NULL: not packed */
   const int32_t *cu_seqlens_k; /* the same of keys; only with cu_seqlens_q, and without pages and n_new */
   int64_t rows_of_head;        /* seqlen_q, or all rows of packed queries */
-  int head_dim;                               /* of q, k, v and o: a multiple of 8, at most the kernel's */
+  int head_dim;                               /* of q, k, v and o: a multiple of 8, at most the kernel's;
+                                                 for the combine: of o */
   int seqlen_k;                               /* keys before the append if cache_seqlens is NULL */
   int n_new;                                  /* keys appended before this kernel runs; they count too */
   const int32_t *cache_seqlens;               /* [batch], lengths before the append; or NULL */
@@ -66,6 +67,8 @@ typedef struct fa_cache_params {
   const int32_t *mask_indptr;
   const float *sinks; /* as in fa_attention_params; the combine and the general kernels read them */
   int sinks_in_lse, lse_padded;
+  int head_dim_v; /* of v and o: a multiple of 8; only the kernels of large head dims read it, for others it is
+                     head_dim */
 } fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less

@@ -2,6 +2,8 @@
 
 #include "gpu/kernels/registry/tables.h"
 
+#include <stdbool.h>
+
 static fa_dtype half_type(int bf16) {
   return bf16 ? FA_BF16 : FA_F16;
 }
@@ -55,7 +57,12 @@ const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backwar
 /* ---- over a KV cache ---- */
 
 const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_kernel_device *device) {
-  return fa_kernel_first(&fa_kernels_cache_forward, FA_STEP_FORWARD, &wanted, device);
+  const bool is_large = wanted.head_dim > FA_CACHE_LARGE || wanted.own_v;
+  const fa_kernel_table *t = is_large ? &fa_kernels_cache_large : &fa_kernels_cache_forward;
+  const fa_kernel *k = fa_kernel_first(t, FA_STEP_FORWARD, &wanted, device);
+  if (k || !is_large) return k;
+  wanted.packed_rows = 0; /* one for few rows takes any number */
+  return fa_kernel_first(t, FA_STEP_FORWARD, &wanted, device);
 }
 
 const fa_cache_kernel *fa_cache_combine_find(int bf16) {

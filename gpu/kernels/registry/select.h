@@ -56,11 +56,15 @@ const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backwar
 
 /* ---- over a KV cache ---- */
 
+/* From larger head dims on, and with two head dims or V in K, a kernel of cache/large.cu does the work. */
+#define FA_CACHE_LARGE 256
+
 typedef fa_kernel fa_cache_kernel;
-/* Of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks. */
+/* Of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks, own_v, v_in_k. */
 typedef fa_kernel_ability fa_cache_ability;
 
-/* The most special kernel that can do this, or NULL. Grid: x over (blocks of block_m packed rows) * n_splits, splits
+/* The most special kernel that can do this, or NULL; of those for large head dims, on a device without the shared
+ * memory for many rows, that of few rows. Grid: x over (blocks of block_m packed rows) * n_splits, splits
  * fastest; y over KV heads, z over sequences. Splits are of whole blocks of block_n keys. */
 const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_kernel_device *device);
 
