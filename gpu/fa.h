@@ -239,6 +239,12 @@ typedef struct fa_inference {
                      chosen from the sizes alone [0] */
   bool v_in_k;    /* V is the first head_dim_v columns of K, read once for both (multi-head latent attention); v_cache,
                      v_new and their strides are ignored [false] */
+  const int32_t *topk_indices; /* [batch, seqlen_q, topk], packed queries [total_q, topk], dense: the keys that a row
+                                  sees, in any order, as often as they are named. With pages page * page_size + slot,
+                                  else the key's number; below 0: none, as without pages all that are no key's number.
+                                  Not with a mask, leftpad_k, cache_batch_idx, alibi_slopes or rotary_dim [NULL] */
+  const int32_t *topk_length;  /* [batch]: only so many first entries of the lists count [NULL: all] */
+  int64_t topk;                /* entries of a list [0] */
 } fa_inference;
 
 /* Partial states: the O and LSE of attention over parts of the keys, which fa_merge makes one of (docs/reference/semantics.md,

@@ -23,8 +23,8 @@ static bool cached_blocks(const fa_problem *p) {
 static bool cached_dropout(const fa_problem *p) {
   return p->kvcache.present && p->dropout.p > 0;
 }
-static bool has_lists(const fa_problem *p) {
-  return p->topk.present;
+static bool listed_slopes(const fa_problem *p) {
+  return p->topk.present && p->alibi.present;
 }
 
 /* ---- elsewhere ---- */
@@ -48,7 +48,7 @@ const char *fa_args_beyond(const fa_problem *p) {
       {cached_expressions, "score_mod or mask_mod over a KV cache"},
       {cached_blocks, "block lists over a KV cache"},
       {cached_dropout, "dropout over a KV cache"},
-      {has_lists, "lists of keys (topk)"},
+      {listed_slopes, "ALiBi slopes beside lists of keys (topk)"},
       {packed_bias, "a bias of packed sequences"},
       {packed_blocks, "block lists of packed sequences"},
       {flex_dropout, "dropout together with family flex, expressions or block lists"},

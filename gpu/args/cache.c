@@ -28,6 +28,11 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   if (c->rotary_dim > 0) kv->rotary_cos = kv->rotary_sin = table;
   kv->splits = p->splits;
   kv->v_in_k = c->v_in_k;
+  if (p->topk.present) {
+    kv->topk_indices = present;
+    kv->topk = p->topk.k;
+    if (p->topk.len.n) kv->topk_length = present;
+  }
 }
 
 /* ---- tensors ---- */
@@ -87,6 +92,20 @@ static const char *take_places(const fa_tensor *x, fa_inference *kv) {
   return NULL;
 }
 
+/* Lists of keys are dense. */
+static const char *take_lists(const fa_problem *p, const fa_tensor *x, fa_inference *kv) {
+  const fa_tensor *lists = &x[FA_T_TOPK_INDICES], *length = &x[FA_T_TOPK_LENGTH];
+  const int rank = fa_problem_is_varlen(p) ? 2 : 3;
+  if (check_ints(lists, rank) || lists->shape[rank - 1] != kv->topk || lists->stride[rank - 2] != kv->topk ||
+      (rank == 3 && lists->stride[0] != lists->shape[1] * kv->topk))
+    return "topk_indices is missing, not int32, or of another shape";
+  if (kv->topk_length && check_ints(length, 1))
+    return "topk_length is missing, not int32, or of another rank";
+  kv->topk_indices = (const int32_t *)(const void *)lists->data;
+  kv->topk_length = (const int32_t *)(const void *)length->data;
+  return NULL;
+}
+
 const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a,
                                   fa_inference *kv) {
   const fa_tensor *x = t->t;
@@ -101,6 +120,7 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   if (!why) why = take_places(x, kv);
   if (!why && kv->n_new > 0) why = take_new(p, x, kv);
   if (!why && kv->rotary_dim > 0) why = take_rotary(p, x, kv);
+  if (!why && kv->topk_indices) why = take_lists(p, x, kv);
   if (why) return why;
   a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
   kv->k_cache = x[FA_T_K].data;

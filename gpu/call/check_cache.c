@@ -60,6 +60,24 @@ static fa_status check_sizes(const fa_attention *a, const fa_inference *kv, fa_e
   return FA_OK;
 }
 
+/* Lists stand in the place of what else says which keys a row sees. */
+static fa_status check_topk(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  const struct {
+    bool wanted;
+    const char *what;
+  } all[] = {{a->window_left >= 0 || a->window_right >= 0, "a window"},
+             {a->mask_bits != NULL, "mask_bits"},
+             {a->leftpad_k != NULL, "leftpad_k"},
+             {kv->cache_batch_idx != NULL, "cache_batch_idx"},
+             {a->alibi_slopes != NULL, "alibi_slopes"},
+             {kv->rotary_dim > 0, "rotary_dim"}};
+  if (!kv->topk_indices) return FA_OK;
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    if (all[i].wanted)
+      return fa_fail(err, FA_ERR_UNSUPPORTED, "topk_indices: not together with %s", all[i].what);
+  return fa_range_check("topk", kv->topk, 1, MAX_LENGTH, err);
+}
+
 static fa_status check_pages(const fa_attention *a, const fa_inference *kv, fa_error *err) {
   if (!kv->block_table) {
     if (kv->page_size)
@@ -102,6 +120,7 @@ fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, 
   if (status == FA_OK && !kv->cache_seqlens && a->batch > 0)
     status = fa_fail(err, FA_ERR_INPUT, "cache_seqlens is NULL");
   if (status == FA_OK) status = check_pages(a, kv, err);
+  if (status == FA_OK) status = check_topk(a, kv, err);
   return status == FA_OK ? check_rotary(a, kv, err) : status;
 }
 
@@ -112,10 +131,9 @@ static fa_status check_arrays(const fa_attention *a, const fa_inference *kv, fa_
     const char *name;
     const void *p;
     int bytes;
-  } all[] = {{"cache_seqlens", kv->cache_seqlens, 4},
-             {"cache_batch_idx", kv->cache_batch_idx, 4},
-             {"block_table", kv->block_table, 4},
-             {"rotary_cos", kv->rotary_cos, 2},
+  } all[] = {{"cache_seqlens", kv->cache_seqlens, 4}, {"cache_batch_idx", kv->cache_batch_idx, 4},
+             {"block_table", kv->block_table, 4},     {"topk_indices", kv->topk_indices, 4},
+             {"topk_length", kv->topk_length, 4},     {"rotary_cos", kv->rotary_cos, 2},
              {"rotary_sin", kv->rotary_sin, 2}};
   fa_status status = fa_attention_check_arrays(a, err);
   for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)

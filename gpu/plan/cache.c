@@ -44,6 +44,10 @@ static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cac
   p->table_stride = kv->block_table_stride;
   p->page_size = (int)kv->page_size;
   if (kv->block_table) p->page = fa_cache_divisor_of(p->page_size);
+  p->topk_indices = kv->topk_indices;
+  p->topk_length = kv->topk_indices ? kv->topk_length : NULL;
+  p->topk_batch_stride = a->cu_seqlens_q ? 0 : a->seqlen_q * kv->topk;
+  p->topk = (int)kv->topk;
   if (rotates_queries(a, kv)) p->q_stride = fa_kernel_strides_of(queries_stride(a), true);
 }
 
@@ -143,7 +147,7 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
                  fa_rows_are_aligned(a, a->o, a->o_stride);
   const fa_cache_kernel *k = fa_cache_kernel_of(a, kv, out->aligned, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;
-  out->name = k->ability.own_v ? "cache_large" : "cache_forward";
+  out->name = k->ability.large ? "cache_large" : "cache_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);
   const uint16_t *rotated = add_append(call, out);
   if (fa_attention_is_empty(a)) return FA_OK;

@@ -10,21 +10,35 @@
 
 #define MAX_GRID_X (((int64_t)1 << 31) - 1)
 
-/* The rows of a group's heads, which share their keys. */
+static bool has_v_in_k(const fa_inference *kv) {
+  return kv && kv->v_in_k;
+}
+static bool has_lists(const fa_inference *kv) {
+  return kv && kv->topk_indices;
+}
+
+/* The rows of a group's heads. */
 static int64_t packed_rows(const fa_attention *a) {
   return a->seqlen_q * (a->heads_q / a->heads_kv);
 }
 
-static bool has_v_in_k(const fa_inference *kv) {
-  return kv && kv->v_in_k;
+/* Those that share their keys: with lists, of one query. */
+static int64_t sharing_rows(const fa_attention *a, const fa_inference *kv) {
+  return has_lists(kv) ? a->heads_q / a->heads_kv : packed_rows(a);
+}
+
+/* Blocks of rows of a sequence and a KV head. */
+static int64_t row_blocks(const fa_attention *a, const fa_inference *kv, int block_m) {
+  return fa_blocks_of(sharing_rows(a, kv), block_m) * (has_lists(kv) ? a->seqlen_q : 1);
 }
 
 const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_inference *kv, bool aligned,
                                           const fa_kernel_device *device, fa_error *err) {
-  const int64_t rows = packed_rows(a);
+  const int64_t rows = sharing_rows(a, kv);
   const fa_cache_ability wanted = {.bf16 = a->dtype == FA_BF16,
                                    .head_dim = (int)fa_attention_widest(a),
-                                   .own_v = has_v_in_k(kv) || fa_attention_head_dim_v(a) != a->head_dim,
+                                   .large = has_v_in_k(kv) || has_lists(kv) ||
+                                            fa_attention_head_dim_v(a) != a->head_dim,
                                    .v_in_k = has_v_in_k(kv),
                                    .packed_rows = rows < INT_MAX ? (int)rows : INT_MAX,
                                    .unaligned = !aligned,
@@ -61,9 +75,10 @@ static int choose_splits(const fa_cache_work *load) {
 
 /* Blocks of rows. Of packed queries the host knows the longest sequence and all rows: a block for every
  * sequence at most is not full. */
-int64_t fa_cache_tiles(const fa_attention *a, int block_m) {
-  const int64_t most = fa_blocks_of(packed_rows(a), block_m) * a->batch;
-  const int64_t packed = fa_blocks_of(a->total_q * (a->heads_q / a->heads_kv), block_m) + a->batch;
+int64_t fa_cache_tiles(const fa_attention *a, const fa_inference *kv, int block_m) {
+  const int64_t most = row_blocks(a, kv, block_m) * a->batch, heads = a->heads_q / a->heads_kv;
+  const int64_t packed = has_lists(kv) ? a->total_q * fa_blocks_of(heads, block_m)
+                                       : fa_blocks_of(a->total_q * heads, block_m) + a->batch;
   return (a->cu_seqlens_q && packed < most ? packed : most) * a->heads_kv;
 }
 
@@ -74,11 +89,12 @@ static int64_t columns_of_key(const fa_call *call) {
 
 int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k) {
   const fa_attention *a = call->a;
-  const fa_cache_work load = {.tiles = fa_cache_tiles(a, k->block_m),
-                              .key_blocks = fa_blocks_of(a->seqlen_k, k->block_n),
-                              .block_bytes = (int64_t)k->block_n * columns_of_key(call) * 2,
-                              .n_processors = call->n_processors,
-                              .blocks_per_processor = k->blocks_per_processor};
+  const fa_cache_work load = {
+      .tiles = fa_cache_tiles(a, call->cache, k->block_m),
+      .key_blocks = fa_blocks_of(has_lists(call->cache) ? call->cache->topk : a->seqlen_k, k->block_n),
+      .block_bytes = (int64_t)k->block_n * columns_of_key(call) * 2,
+      .n_processors = call->n_processors,
+      .blocks_per_processor = k->blocks_per_processor};
   return call->cache->splits ? (int)call->cache->splits : choose_splits(&load);
 }
 
@@ -157,7 +173,7 @@ static void add_combine(const fa_attention *a, fa_cache_params *p, fa_plan *out)
 fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, fa_cache_params *p,
                                fa_plan *out, fa_error *err) {
   const fa_attention *a = call->a;
-  const int64_t blocks = fa_blocks_of(packed_rows(a), k->block_m) * p->n_splits;
+  const int64_t blocks = row_blocks(a, call->cache, k->block_m) * p->n_splits;
   const int64_t rows = all_rows(a);
   if (packed_rows(a) > MAX_GRID_X / 2 || blocks > MAX_GRID_X || (p->n_splits > 1 && rows > MAX_GRID_X))
     return fa_fail(err, FA_ERR_UNSUPPORTED,

@@ -11,8 +11,8 @@
 const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_inference *kv, bool aligned,
                                           const fa_kernel_device *device, fa_error *err);
 
-/* Blocks of block_m packed rows in the whole call, at most. */
-int64_t fa_cache_tiles(const fa_attention *a, int block_m);
+/* Blocks of block_m packed rows in the whole call, at most. kv: NULL, for ordinary keys. */
+int64_t fa_cache_tiles(const fa_attention *a, const fa_inference *kv, int block_m);
 /* Of a call over a cache: as it asks for, or chosen for this kernel. */
 int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k);
 

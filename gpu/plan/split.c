@@ -32,7 +32,7 @@ static const char *beyond_splits(const fa_attention *a) {
 /* Where most processors would have nothing to do, enough for all. */
 static int choose(const fa_call *call, const fa_kernel_device *device) {
   const fa_attention *a = call->a;
-  const int64_t tiles = fa_cache_tiles(a, ROWS_OF_A_TILE);
+  const int64_t tiles = fa_cache_tiles(a, NULL, ROWS_OF_A_TILE);
   if (a->seqlen_k < LEAST_KEYS || tiles == 0 || tiles * IDLE_PROCESSORS > call->n_processors) return 1;
   const fa_cache_kernel *k = fa_cache_kernel_of(a, NULL, true, device, NULL);
   if (!k || beyond_splits(a)) return 1;

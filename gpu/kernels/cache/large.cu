@@ -8,7 +8,7 @@ namespace fa {
 template <class C> static constexpr fa_kernel describe_large() {
   fa_kernel k = describe_tiles<C>(FA_STEP_FORWARD);
   k.ability.head_dim = C::D;
-  k.ability.own_v = 1;
+  k.ability.large = 1;
   k.ability.v_in_k = C::V_IN_K;
   k.ability.packed_rows = C::FEW ? C::BM : 0;
   k.ability.unaligned = k.ability.alibi = k.ability.softcap = k.ability.chunk = 1;

@@ -146,7 +146,7 @@ FA_DEVICE void large_gemm_pv(large_o<C> &o, const fa_cache_params &p, uint32_t v
 
 /* This warp's scores of the tile at key0, as logits, with masks. all: the keys that all of its rows see. */
 template <class C>
-FA_DEVICE void large_scores(float (&s)[C::scores::KEYS / 8][4], const fa_cache_params &p, const cache_work_tile &work,
+FA_DEVICE void large_scores(float (&s)[C::scores::KEYS / 8][4], const fa_cache_params &p, const large_work_tile &work,
                             const large_part &part, const cache_row_info (&rows)[2], cache_limits all, uint32_t k_tile,
                             int key0, int lane) {
   typedef typename C::scores W;
@@ -154,7 +154,8 @@ FA_DEVICE void large_scores(float (&s)[C::scores::KEYS / 8][4], const fa_cache_p
   large_gemm_qk<C>(s, p, part, k_tile, lane);
   if (cache_scores_are_modified<C>(p)) modify_cache_scores<W>(s, p, rows, col);
   if (first < all.lo || first + W::KEYS > all.hi) mask_cache_scores<W>(s, rows, col);
-  if (p.mask_bits) mask_cache_bits<W>(s, p, work, rows, col);
+  if (p.mask_bits) mask_cache_bits<W>(s, p, work.at, rows, col);
+  if (work.list) mask_unlisted<C>(s, p, work, col);
 }
 
 /* The keys that all rows of a warp see. Rows that do not exist are computed like the last. */
@@ -167,11 +168,12 @@ FA_DEVICE cache_limits seen_by_all(const fa_cache_params &p, const cache_work_ti
   return cache_limits{bottom.lo, top.hi};
 }
 
-/* Grid: as cache_forward's. */
+/* Grid: as cache_forward's; with lists of keys, the blocks of rows are those of each query's heads. */
 template <class C> FA_DEVICE void cache_large(const fa_cache_params &p) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   next_kernel_may_start();
-  const cache_work_tile work = load_cache_work_tile<C>(p);
+  const large_work_tile tile = load_large_work_tile<C>(p);
+  const cache_work_tile &work = tile.at;
   if (work.n_rows <= 0) return;
   if (work.hi <= work.lo && p.n_splits > 1) {
     for (int row = thread; row < work.n_rows; row += C::THREADS)
@@ -182,10 +184,10 @@ template <class C> FA_DEVICE void cache_large(const fa_cache_params &p) {
   const uint32_t k_tile = shared_base() + C::K_AT, v_tile = shared_base() + C::V_AT;
   const cache_source from = find_cache_source<C>(p, work, cache_tile_copy<C>::chunk(thread));
   const int first_key = work.first_block * C::BN;
-  large_rows<C> here = find_large_rows<C>(p, work, from, first_key, thread);
+  large_rows<C> here = find_large_rows<C>(p, tile, from, first_key, thread);
   load_large_k<C>(k_tile, p, from, here, thread);
   cp_async_commit();
-  large_rows<C> next = find_large_rows<C>(p, work, from, first_key + C::BN, thread);
+  large_rows<C> next = find_large_rows<C>(p, tile, from, first_key + C::BN, thread);
   load_large_q<C>(p, work, thread);
 
   const large_part part = {warp % C::ROW_GROUPS * 16, warp / C::ROW_GROUPS};
@@ -196,10 +198,10 @@ template <class C> FA_DEVICE void cache_large(const fa_cache_params &p) {
   large_o<C> o;
   load_rows<C>(rows, p, work, part.row0, lane);
 
-  uint32_t tile = k_tile; /* with V in K, the one of two in use */
+  uint32_t stage = k_tile; /* with V in K, the one of two in use */
   FA_NO_UNROLL
   for (int key0 = first_key; key0 < work.hi; key0 += C::BN) {
-    const uint32_t other = k_tile + v_tile - tile;
+    const uint32_t other = k_tile + v_tile - stage;
     cp_async_wait<0>();
     sync_block(); /* K has arrived, and all are done with the tile before */
     if (C::V_IN_K)
@@ -208,7 +210,7 @@ template <class C> FA_DEVICE void cache_large(const fa_cache_params &p) {
       load_large_v<C>(v_tile, p, from, here, thread);
     cp_async_commit();
     float s[C::scores::KEYS / 8][4] = {};
-    large_scores<C>(s, p, work, part, rows, all, tile, key0, lane);
+    large_scores<C>(s, p, tile, part, rows, all, stage, key0, lane);
     store_large_maxima<C>(s, part, lane);
     sync_block(); /* all have read K */
     if (!C::V_IN_K) {
@@ -216,13 +218,13 @@ template <class C> FA_DEVICE void cache_large(const fa_cache_params &p) {
       cp_async_commit();
     }
     here = next;
-    next = find_large_rows<C>(p, work, from, key0 + 2 * C::BN, thread);
+    next = find_large_rows<C>(p, tile, from, key0 + 2 * C::BN, thread);
     store_large_p<C>(s, state, scale_log2, part, lane);
     cp_async_wait<1>(); /* V, of a tile of its own; K may be on its way */
     sync_block();
     rescale_large_o<C>(o, lane);
-    large_gemm_pv<C, C::V_IN_K ? C::D : C::DV>(o, p, C::V_IN_K ? tile : v_tile, warp, lane);
-    if (C::V_IN_K) tile = other;
+    large_gemm_pv<C, C::V_IN_K ? C::D : C::DV>(o, p, C::V_IN_K ? stage : v_tile, warp, lane);
+    if (C::V_IN_K) stage = other;
   }
 
   cp_async_wait<0>();

@@ -5,7 +5,7 @@
 #ifndef FA_GPU_KERNELS_CACHE_LARGE_LOAD_CUH
 #define FA_GPU_KERNELS_CACHE_LARGE_LOAD_CUH
 
-#include "gpu/kernels/cache/large_config.cuh"
+#include "gpu/kernels/cache/large_lists.cuh"
 #include "gpu/kernels/cache/pipeline.cuh"
 
 namespace fa {
@@ -41,22 +41,22 @@ template <class C> struct large_rows {
   int page[N], slot[N]; /* slot < 0: there is no such key, and nothing is read */
 };
 
+/* A key's slot is where a list says, or its number; with pages the rest is its place in one. */
 template <class C>
-FA_DEVICE large_rows<C> find_large_rows(const fa_cache_params &p, const cache_work_tile &work,
+FA_DEVICE large_rows<C> find_large_rows(const fa_cache_params &p, const large_work_tile &work,
                                         const cache_source &from, int key0, int thread) {
   typedef cache_tile_copy<C> copy;
   large_rows<C> r;
   FA_UNROLL
   for (int i = 0; i < copy::ROWS; ++i) {
     const int key = key0 + copy::first_row(thread) + i * copy::ROWS_AT_ONCE;
+    const bool is_key = key >= work.at.lo && key < work.at.hi;
     r.page[i] = from.page;
-    r.slot[i] = -1;
-    if (key < work.lo || key >= work.hi) continue;
-    r.slot[i] = key;
-    if (!from.table) continue;
-    const int page = page_of_key(p, key);
-    r.page[i] = load_global(from.table + page);
-    r.slot[i] = key - page * p.page_size;
+    r.slot[i] = !is_key ? -1 : work.list ? listed_slot(p, work, key) : key;
+    if (!from.table || r.slot[i] < 0) continue;
+    const int page = page_of_key(p, r.slot[i]);
+    r.page[i] = work.list ? page : load_global(from.table + page);
+    r.slot[i] -= page * p.page_size;
   }
   return r;
 }

@@ -76,6 +76,17 @@ struct cache_work_tile {
   int first_block, lo, hi; /* hi <= lo: no keys */
 };
 
+/* The key blocks that some row sees, divided evenly among the splits; the first splits have one more. lo, hi: of all
+ * rows of the work tile. */
+template <class C> FA_DEVICE void share_key_blocks(cache_work_tile &t, const fa_cache_params &p, int lo, int hi) {
+  const int begin = lo / C::BN, n_blocks = hi > lo ? (hi + C::BN - 1) / C::BN - begin : 0;
+  const int share = n_blocks / p.n_splits, rest = n_blocks % p.n_splits;
+  t.first_block = begin + t.split * share + cache_min(t.split, rest);
+  const int end = t.first_block + share + (t.split < rest ? 1 : 0);
+  t.lo = cache_max(lo, t.first_block * C::BN);
+  t.hi = cache_min(hi, end * C::BN);
+}
+
 template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache_params &p) {
   cache_work_tile t;
   const int block = opaque(static_cast<int>(blockIdx.x)), tile = block / p.n_splits;
@@ -87,13 +98,7 @@ template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache
   t.n_rows = cache_min(C::BM, t.seq.len_q * p.heads_per_kv - t.row0);
   const int lo = limits_of_cache_row<C::GENERAL>(p, t.seq, t.row0 / p.heads_per_kv).lo;
   const int hi = limits_of_cache_row<false>(p, t.seq, (t.row0 + t.n_rows - 1) / p.heads_per_kv).hi;
-  /* The key blocks that some row sees, divided evenly among the splits; the first splits have one more. */
-  const int begin = lo / C::BN, n_blocks = hi > lo ? (hi + C::BN - 1) / C::BN - begin : 0;
-  const int share = n_blocks / p.n_splits, rest = n_blocks % p.n_splits;
-  t.first_block = begin + t.split * share + cache_min(t.split, rest);
-  const int end = t.first_block + share + (t.split < rest ? 1 : 0);
-  t.lo = cache_max(lo, t.first_block * C::BN);
-  t.hi = cache_min(hi, end * C::BN);
+  share_key_blocks<C>(t, p, lo, hi);
   return t;
 }
 

@@ -69,6 +69,12 @@ typedef struct fa_cache_params {
   int sinks_in_lse, lse_padded;
   int head_dim_v; /* of v and o: a multiple of 8; only the kernels of large head dims read it, for others it is
                      head_dim */
+  const int32_t *topk_indices; /* NULL, or lists of topk keys of each query row: slots, counted through all pages, or
+                                  in a sequence without them; below 0, and no key of that sequence: none. Instead of
+                                  masks and leftpad_k */
+  const int32_t *topk_length;  /* [batch]: of whose lists only so many first entries count; NULL: all */
+  int64_t topk_batch_stride;   /* elements from one sequence's first list to the next one's; packed queries: 0 */
+  int topk;
 } fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less

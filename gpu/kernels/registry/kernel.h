@@ -26,7 +26,7 @@ typedef struct fa_kernel_ability {
   int chunk;       /* rows that see no key before their chunk */
   int mask_bits;   /* a bit for every pair */
   int sinks;
-  int own_v;       /* over a cache: a head dim of v that is not q's, or v_in_k */
+  int large;       /* over a cache: two head dims, V in K, or lists of keys */
   int v_in_k;      /* over a cache: V is the first columns of K; exactly */
   int varlen;      /* sequences of lengths of their own, by cu_seqlens, seqused_k or leftpad_k */
   int ordered;     /* a deterministic call's accumulators (gpu/kernels/params/flash_backward_grids.h) */
@@ -42,7 +42,7 @@ static inline int fa_kernel_is_able(const fa_kernel_ability *k, const fa_kernel_
          k->p_debug >= wanted->p_debug && k->bias >= wanted->bias &&
          k->linear_dropout >= wanted->linear_dropout && k->varlen >= wanted->varlen &&
          k->ordered >= wanted->ordered && k->chunk >= wanted->chunk && k->mask_bits >= wanted->mask_bits &&
-         k->sinks >= wanted->sinks && k->own_v >= wanted->own_v && wanted->keys >= k->keys &&
+         k->sinks >= wanted->sinks && k->large >= wanted->large && wanted->keys >= k->keys &&
          (k->packed_rows == 0 || wanted->packed_rows <= k->packed_rows);
 }
 

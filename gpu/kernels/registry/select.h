@@ -56,11 +56,11 @@ const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backwar
 
 /* ---- over a KV cache ---- */
 
-/* From larger head dims on, and with two head dims or V in K, a kernel of cache/large.cu does the work. */
+/* For larger head dims, and whatever is `large`, a kernel of cache/large.cu does the work. */
 #define FA_CACHE_LARGE 256
 
 typedef fa_kernel fa_cache_kernel;
-/* Of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks, own_v, v_in_k. */
+/* Of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks, large, v_in_k. */
 typedef fa_kernel_ability fa_cache_ability;
 
 /* The most special kernel that can do this, or NULL; of those for large head dims, on a device without the shared
