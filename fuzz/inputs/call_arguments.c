@@ -152,6 +152,10 @@ static const argument arguments[] = {
     AT(POINTER, a.dropout_seed_at),
     AT(POINTER, a.dropout_offset_at),
     AT(POINTER, a.dropout_used),
+    AT(FLAG, cache.v_in_k),
+    AT(INTEGER, cache.topk),
+    AT(POINTER, cache.topk_indices),
+    AT(POINTER, cache.topk_length),
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof *arguments };
 _Static_assert(N_ARGUMENTS <= 256, "a change has a byte for it");

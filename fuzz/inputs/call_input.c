@@ -29,7 +29,7 @@ static void begin(fa_call_input *x) {
   x->a.head_dim = 64;
   x->a.total_q = 200, x->a.total_k = 400, x->a.scale = 0.125;
   x->cache.cache_rows = 8, x->cache.n_new = 1, x->cache.max_pages = 20, x->cache.page_size = 16;
-  x->cache.rotary_rows = 300, x->cache.rotary_dim = 32;
+  x->cache.rotary_rows = 300, x->cache.rotary_dim = 32, x->cache.topk = 64;
   x->states.batch = 2, x->states.heads = 3, x->states.rows = 20, x->states.head_dim = 64;
   x->flex.q_block = x->flex.kv_block = 64;
   x->which_program = x->without = 0;
@@ -52,8 +52,12 @@ static void lay_out_attention(fa_call_input *x, bool varlen) {
 static void lay_out_cache(fa_call_input *x, bool pages) {
   fa_inference *c = &x->cache;
   const fa_attention *a = &x->a;
-  c->k_cache_stride = c->v_cache_stride = dense(pages ? c->page_size : a->seqlen_k, a->heads_kv, a->head_dim);
-  c->k_new_stride = c->v_new_stride = dense(c->n_new, a->heads_kv, a->head_dim);
+  const int64_t slots = pages ? c->page_size : a->seqlen_k,
+                dim_v = a->head_dim_v ? a->head_dim_v : a->head_dim;
+  c->k_cache_stride = dense(slots, a->heads_kv, a->head_dim);
+  c->v_cache_stride = dense(slots, a->heads_kv, dim_v);
+  c->k_new_stride = dense(c->n_new, a->heads_kv, a->head_dim);
+  c->v_new_stride = dense(c->n_new, a->heads_kv, dim_v);
   c->block_table_stride = c->max_pages;
 }
 
@@ -90,6 +94,7 @@ static void leave_out(fa_call_input *x, unsigned with) {
   if (!(with & FA_CALL_WITH_PAGES)) x->cache.block_table = NULL, x->cache.page_size = 0;
   if (with & FA_CALL_WITH_PAGES) x->cache.cache_batch_idx = NULL;
   if (!(with & FA_CALL_WITH_ROTARY)) x->cache.rotary_dim = 0;
+  if (!(with & FA_CALL_WITH_LISTS)) x->cache.topk_indices = x->cache.topk_length = NULL;
   if (x->call.kind == FA_CALL_CACHE) a->cu_seqlens_k = a->seqused_k = NULL;
 }
 

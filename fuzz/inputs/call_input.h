@@ -25,8 +25,9 @@ enum {
   FA_CALL_WITH_BLOCKS = 512,
   FA_CALL_WITH_PAGES = 1024,
   FA_CALL_WITH_ROTARY = 2048,
-  FA_CALL_WITH_SUMS = 4096,         /* a gradient of the bias that is summed over batch and heads */
-  FA_CALL_WITH_DROPOUT_STATE = 8192 /* in device memory, and dropout_used */
+  FA_CALL_WITH_SUMS = 4096,          /* a gradient of the bias that is summed over batch and heads */
+  FA_CALL_WITH_DROPOUT_STATE = 8192, /* in device memory, and dropout_used */
+  FA_CALL_WITH_LISTS = 16384         /* of keys, over a cache */
 };
 
 /* Zeroed: of no call. It holds what the call points to: it must stay where it was made, and serves one input after another

@@ -197,6 +197,32 @@ static fa_status check_sequence(const fa_attention *a, const fa_inference *kv, c
   return FA_OK;
 }
 
+/* Without pages an entry that is no key's number names none. */
+static fa_status check_list(const fa_inference *kv, const int32_t *list, int64_t n, int64_t row,
+                            fa_error *err) {
+  for (int64_t i = 0; kv->block_table && i < n; ++i)
+    if (list[i] >= 0 && list[i] / kv->page_size >= kv->cache_rows)
+      return fa_fail(
+          err, FA_ERR_INPUT, "topk_indices[%lld][%lld] = %d: below 0, or a slot of %lld pages of %lld",
+          (long long)row, (long long)i, list[i], (long long)kv->cache_rows, (long long)kv->page_size);
+  return FA_OK;
+}
+
+/* Of a sequence's rows. */
+static fa_status check_lists(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
+                             int64_t b, fa_error *err) {
+  const int64_t row0 = c->cu_seqlens_q ? c->cu_seqlens_q[b] : b * a->seqlen_q;
+  const int64_t rows = c->cu_seqlens_q ? c->cu_seqlens_q[b + 1] - row0 : a->seqlen_q;
+  const int64_t n = c->topk_length ? c->topk_length[b] : kv->topk;
+  if (n < 0 || n > kv->topk)
+    return fa_fail(err, FA_ERR_INPUT, "topk_length[%lld] = %lld: 0 .. %lld, the entries of a list",
+                   (long long)b, (long long)n, (long long)kv->topk);
+  fa_status status = FA_OK;
+  for (int64_t row = row0; status == FA_OK && row < row0 + rows; ++row)
+    status = check_list(kv, c->topk_indices + row * kv->topk, n, row, err);
+  return status;
+}
+
 /* Rows or pages that new keys are written to: two sequences that write to one would race. */
 static fa_status check_owners(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
                               int32_t *owner, fa_error *err) {
@@ -220,6 +246,8 @@ fa_status fa_cache_check_contents(const fa_attention *a, const fa_inference *kv,
   if (c->cu_seqlens_q)
     status = fa_cu_seqlens_check("cu_seqlens_q", c->cu_seqlens_q, a->batch, a->seqlen_q, a->total_q, err);
   for (int64_t b = 0; status == FA_OK && b < a->batch; ++b) status = check_sequence(a, kv, c, b, err);
+  for (int64_t b = 0; status == FA_OK && c->topk_indices && b < a->batch; ++b)
+    status = check_lists(a, kv, c, b, err);
   if (status != FA_OK || kv->n_new == 0 || (!c->block_table && !c->cache_batch_idx)) return status;
   int32_t *owner = calloc((size_t)kv->cache_rows + 1, sizeof *owner); /* per row or page: batch index + 1 */
   if (!owner) return fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -15,6 +15,7 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
 typedef struct fa_cache_contents {
   const int32_t *cache_seqlens, *cache_batch_idx, *leftpad_k, *block_table;
   const int32_t *cu_seqlens_q;
+  const int32_t *topk_indices, *topk_length;
 } fa_cache_contents;
 fa_status fa_cache_check_contents(const fa_attention *a, const fa_inference *kv, const fa_cache_contents *c,
                                   fa_error *err);

@@ -81,7 +81,9 @@ static fa_status read_table(const fa_cuda_driver *d, const fa_attention *a, cons
 
 static fa_status check_cache(const fa_cuda_driver *d, const fa_attention *a, const fa_inference *kv,
                              CUstream stream, fa_error *err) {
-  int32_t *cu = NULL, *seqlens = NULL, *idx = NULL, *leftpad = NULL, *table = NULL;
+  int32_t *cu = NULL, *seqlens = NULL, *idx = NULL, *leftpad = NULL, *table = NULL, *lists = NULL,
+          *listed = NULL;
+  const int64_t rows = a->cu_seqlens_q ? a->total_q : a->batch * a->seqlen_q;
   if (a->batch == 0) return FA_OK;
   fa_status status = read_back(d, "reading cu_seqlens_q", a->cu_seqlens_q, a->batch + 1, stream, &cu, err);
   if (status == FA_OK)
@@ -91,17 +93,25 @@ static fa_status check_cache(const fa_cuda_driver *d, const fa_attention *a, con
   if (status == FA_OK)
     status = read_back(d, "reading leftpad_k", a->leftpad_k, a->batch, stream, &leftpad, err);
   if (status == FA_OK) status = read_table(d, a, kv, seqlens, stream, &table, err);
+  if (status == FA_OK)
+    status = read_back(d, "reading topk_indices", kv->topk_indices, rows * kv->topk, stream, &lists, err);
+  if (status == FA_OK && kv->topk_indices)
+    status = read_back(d, "reading topk_length", kv->topk_length, a->batch, stream, &listed, err);
   const fa_cache_contents contents = {.cache_seqlens = seqlens,
                                       .cache_batch_idx = idx,
                                       .leftpad_k = leftpad,
                                       .block_table = table,
-                                      .cu_seqlens_q = cu};
+                                      .cu_seqlens_q = cu,
+                                      .topk_indices = lists,
+                                      .topk_length = listed};
   if (status == FA_OK) status = fa_cache_check_contents(a, kv, &contents, err);
   free(cu);
   free(seqlens);
   free(idx);
   free(leftpad);
   free(table);
+  free(lists);
+  free(listed);
   return status;
 }
 

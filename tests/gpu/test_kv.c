@@ -79,10 +79,33 @@ static void test_features(void) {
   BAD(a.dropout_p = 0.5, UNSUPPORTED, "dropout: not together with a cache");
   BAD(a.p_debug = memory, UNSUPPORTED, "p_debug: not together with a cache");
   BAD(a.dtype = FA_F32, UNSUPPORTED, "dtype f32: not together with a cache");
-  BAD(a.head_dim_v = 32, UNSUPPORTED, "a head_dim_v that is not head_dim: not together with a cache");
-  BAD(a.head_dim = 264, UNSUPPORTED, "a head_dim above 256: not together with a cache");
+  BAD(a.head_dim = 584, UNSUPPORTED, "a head_dim above 576: not together with a cache");
+  BAD((a.head_dim = 576), UNSUPPORTED, "a head_dim_v above 512: not together with a cache");
+  BAD(a.head_dim_v = 520, UNSUPPORTED, "a head_dim_v above 512: not together with a cache");
   BAD(a.head_dim = 60, UNSUPPORTED, "a head_dim that is no multiple of 8: not together with a cache");
+  BAD(a.head_dim_v = 60, UNSUPPORTED, "a head_dim that is no multiple of 8: not together with a cache");
+  BAD((kv.v_in_k = true, a.head_dim_v = 128), INPUT, "v_in_k: head_dim_v = 128 columns are more than K has");
   BAD(a.seqused_k = ints, INPUT, "seqused_k: of a cache, cache_seqlens says");
+}
+
+static void lists(fa_inference *kv) {
+  kv->topk_indices = ints;
+  kv->topk = 4;
+}
+
+static void test_lists(void) {
+  BAD((lists(&kv), kv.topk = 0), INPUT, "topk = 0: at least 1");
+  BAD((lists(&kv), kv.topk = (int64_t)1 << 40), UNSUPPORTED,
+      "topk = 1099511627776: the kernels take at most");
+  BAD((lists(&kv), kv.topk_indices = (int32_t *)(void *)(memory + 2)), INPUT, "topk_indices = ");
+  BAD((lists(&kv), kv.topk_length = (int32_t *)(void *)(memory + 2)), INPUT, "topk_length = ");
+  BAD((lists(&kv), a.window_right = 0), UNSUPPORTED, "topk_indices: not together with a window");
+  BAD((lists(&kv), a.leftpad_k = ints), UNSUPPORTED, "topk_indices: not together with leftpad_k");
+  BAD((lists(&kv), a.mask_bits = (uint8_t *)memory, a.mask_indptr = ints), UNSUPPORTED, "with mask_bits");
+  BAD((lists(&kv), a.alibi_slopes = slopes), UNSUPPORTED, "topk_indices: not together with alibi_slopes");
+  BAD((lists(&kv), rotary(&kv)), UNSUPPORTED, "topk_indices: not together with rotary_dim");
+  BAD((lists(&kv), kv.cache_batch_idx = ints), UNSUPPORTED,
+      "topk_indices: not together with cache_batch_idx");
 }
 
 static void test_sizes(void) {
@@ -168,7 +191,8 @@ static void test_plans(void) {
     kv.splits = 1;                                                                                           \
     change;                                                                                                  \
     CHECK_MSG(make_plan(&a, &kv, NULL, &plan, &err) == FA_OK, "%s: %s", #change, err.text);                  \
-    for (int i = 0; i < plan.n_launches; ++i) got[i] = strchr(plan.launch[i].kernel.name, '_')[1];           \
+    for (int i = 0; i < plan.n_launches; ++i)                                                                \
+      got[i] = strchr(plan.launch[i].kernel.name, '_')[1]; /* l: large */                                    \
     CHECK_MSG(strcmp(got, launches) == 0, "%s: %s is not %s", #change, got, launches);                       \
     for (int i = 0; i < plan.n_launches; ++i)                                                                \
       CHECK(plan.launch[i].grid[0] && plan.launch[i].grid[1] && plan.launch[i].grid[2]);                     \
@@ -188,6 +212,13 @@ static void test_plans(void) {
   GOOD((kv.k_cache_stride.batch = 0), "f");           /* nothing is put: rows may repeat */
   GOOD((kv.cache_batch_idx = ints, kv.cache_rows = 1), "f");
   GOOD((a.seqlen_k = 0, kv.k_cache = kv.v_cache = NULL), "f");
+  /* Kernels of large head dims: values of another width have an append of their own, values in K none. */
+  GOOD((a.head_dim_v = 32, a.softcap = 5, a.alibi_slopes = slopes), "l");
+  GOOD((a.head_dim_v = 32, append(&kv, 2), kv.splits = 2), "aalc");
+  GOOD((a.head_dim_v = 32, append(&kv, 2), rotary(&kv)), "aal");
+  GOOD((kv.v_in_k = true, kv.v_cache = NULL, append(&kv, 2), kv.v_new = NULL), "al");
+  GOOD((lists(&kv), kv.splits = 2), "lc");
+  GOOD((lists(&kv), append(&kv, 2), paged(&kv), kv.topk_length = ints), "al");
   GOOD((a.dtype = FA_BF16, a.deterministic = true, a.scale = -1), "f");
 }
 
@@ -263,6 +294,22 @@ static void test_contents(void) {
                .block_table = table);
   BAD_CONTENTS("block_table[1][2] = 6", ((int32_t[]){0, 15}), .block_table = ((int32_t[]){1, 0, 0, 4, 5, 6}));
   BAD_CONTENTS("page 4 gets new keys of entries 0 and 1", ((int32_t[]){0, 5}), .block_table = table);
+  valid(&a, &kv); /* lists: six rows of four entries */
+  paged(&kv);
+  lists(&kv);
+  int32_t entries[24] = {0};
+#define LISTS(length)                                                                                        \
+  CONTENTS(((int32_t[]){7, 8}), .block_table = (int32_t[]){3, 0, 0, 4, 5, 0}, .topk_indices = entries,       \
+           .topk_length = (length))
+  entries[23] = 47, entries[22] = -5;
+  CHECK_MSG(LISTS(NULL) == FA_OK, "%s", err.text);
+  entries[23] = 48;
+  CHECK_MSG(LISTS(NULL) == INPUT &&
+                strstr(err.text, "topk_indices[5][3] = 48: below 0, or a slot of 6 pages of 8"),
+            "%s", err.text);
+  CHECK_MSG(LISTS(((int32_t[]){4, 3})) == FA_OK, "%s", err.text); /* behind its end */
+  CHECK_MSG(LISTS(((int32_t[]){4, 5})) == INPUT && strstr(err.text, "topk_length[1] = 5: 0 .. 4"), "%s",
+            err.text);
   valid(&a, &kv); /* packed queries: three rows and none */
   rotary(&kv);
   kv.rotary_rows = 20;
@@ -276,6 +323,7 @@ static void test_contents(void) {
 
 int main(void) {
   test_features();
+  test_lists();
   test_sizes();
   test_tensors();
   test_plans();

@@ -22,7 +22,8 @@ import build  # noqa: E402
 import work  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "prefill", "gqa", "varlen", "dropout", "alibi", "softcap",
-                                           "headdim", "offset", "memeff", "kvcache", "hopper", "flex", "masks", "merge", "sinks")]
+                                           "headdim", "offset", "memeff", "kvcache", "hopper", "flex", "masks", "merge", "sinks", "mla", "topk",
+                                           "kvcache_large")]
 # Mutant -> why no case can distinguish it from the kernels without a bug.
 EQUIVALENT = {}
 TYPICAL = ["tests/mutants/typical.json", "tests/mutants/typical_flex.json"]
