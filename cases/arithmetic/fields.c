@@ -22,11 +22,11 @@ static bool is_narrow(fa_dtype dtype) {
   return dtype == FA_F16 || dtype == FA_BF16;
 }
 
-/* Elements of f32 that a matrix unit cannot multiply as they are. */
-static void apply_f32(const fa_format *f32, fa_arithmetic *a) {
-  for (int i = 0; i < FA_N_PRODUCTS && f32[0] != FA_FORMAT_IO; ++i) a->operand[i] = f32[0];
-  if (f32[1] != FA_FORMAT_IO) a->p = f32[1];
-  if (f32[2] != FA_FORMAT_IO) a->ds = f32[2];
+static void apply_f32(const fa_arithmetic_of_f32 *f32, fa_arithmetic *a) {
+  for (int i = 0; i < FA_N_PRODUCTS && f32->operands != FA_FORMAT_IO; ++i) a->operand[i] = f32->operands;
+  if (f32->p != FA_FORMAT_IO) a->p = f32->p;
+  if (f32->ds != FA_FORMAT_IO) a->ds = f32->ds;
+  a->operand_rounding = a->p_rounding = a->ds_rounding = f32->rounding;
 }
 
 bool fa_arithmetic_named(const char *name, fa_dtype dtype, fa_arithmetic *out) {
@@ -36,7 +36,7 @@ bool fa_arithmetic_named(const char *name, fa_dtype dtype, fa_arithmetic *out) {
     *out = r->a;
     out->name = r->name;
     if (!is_narrow(dtype)) {
-      apply_f32(r->f32, out);
+      apply_f32(&r->f32, out);
       out->fast_functions = false;
     }
     if (out->p == FA_FORMAT_3XTF32) out->fast_functions = false;

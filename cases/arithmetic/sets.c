@@ -24,11 +24,13 @@
 
 /* f32: an operand as three tf32 products, unless a set says otherwise. */
 #define F32_AS_3XTF32                                                                                        \
-  { FA_FORMAT_3XTF32, FA_FORMAT_F32, FA_FORMAT_F32 }
+  { FA_FORMAT_3XTF32, FA_FORMAT_F32, FA_FORMAT_F32, FA_ROUND_NEAREST }
 #define F32_AS_TF32                                                                                          \
-  { FA_FORMAT_TF32, FA_FORMAT_TF32, FA_FORMAT_TF32 }
+  { FA_FORMAT_TF32, FA_FORMAT_TF32, FA_FORMAT_TF32, FA_ROUND_NEAREST }
+#define F32_AS_CUT_TF32                                                                                      \
+  { FA_FORMAT_TF32, FA_FORMAT_TF32, FA_FORMAT_TF32, FA_ROUND_TRUNCATE }
 #define F32_AS_BF16                                                                                          \
-  { FA_FORMAT_BF16, FA_FORMAT_BF16, FA_FORMAT_BF16 }
+  { FA_FORMAT_BF16, FA_FORMAT_BF16, FA_FORMAT_BF16, FA_ROUND_NEAREST }
 
 const fa_arithmetic_set_row fa_arithmetic_sets[] = {
     {"mma-hopper",
@@ -87,9 +89,9 @@ const fa_arithmetic_set_row fa_arithmetic_sets[] = {
      {COMMON, WIDE_P, CPU, SCALAR, WHOLE},
      {0}},
     {"triton",
-     "a Triton kernel with tl.dot as it comes: tf32 products for f32",
+     "a Triton kernel with tl.dot as it comes: tf32 products for f32, whose operands lose their lower bits",
      {COMMON, NARROW_P, GPU, MATRIX(8, 1), .exp_scaled = true, .block_n = 16, .max_splits = 1},
-     F32_AS_TF32},
+     F32_AS_CUT_TF32},
     {"mma-sm80",
      "16-bit tensor cores from Ampere on (mma.sync); f32 by tf32 products",
      {FLASH, GPU, MATRIX(8, 1), .block_n = 16, .max_splits = 128},

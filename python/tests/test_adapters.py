@@ -82,12 +82,16 @@ def test_unknown_adapter():
         ("ort_attention", {"family": "kvcache", "batch": 2, "seqlen_k": 8, "kvcache": {"len": [3, 4], "new": 1}}, "its past has one length"),
         ("ort_attention", {"family": "kvcache", "seqlen_k": 8, "kvcache": {"len": [3]}}, "some key is new"),
         ("torch_flash", {"seqlen_q": 4, "dropout": {"p": 0.1, "seed": "1", "offset": "3"}}, "PyTorch's generator takes offsets in multiples of 4"),
-        ("torch_cpu", {"seqlen_q": 4, "bias": {"shape": ["b", "h", "q", "k"], "grad": True}}, (["forward"], "its backward has no bias_grad")),
         ("torch_cpu", {"seqlen_q": 4}, True),
     ],
 )
 def test_reasons(name, case, said):
     assert get(name).adapter.supports(Case(case)) == said
+
+
+def test_gradients_that_a_backward_lacks_are_not_claimed():
+    for name, lacks in (("torch_cpu", {"bias_grad", "dlse"}), ("torch_math", {"dlse"}), ("numpy_reference", {"captures_grad"})):
+        assert not lacks & set(get(name).adapter.declaration()["features"]), name
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,11 @@ static void constants(void) {
   CHECK(p.u_scores == 0x1p-8 && p.u_dp == 0x1p-8 && p.u_p_in_ds == 0x1p-8 && p.u_dropout == 0x1p-8);
   p = fa_profile_get("torch-eager", FA_F32);
   CHECK(p.u_scores == 0 && p.u_dp == 0 && p.u_p == 0);
-  CHECK(fa_profile_get("triton", FA_F32).u_ds == 0x1p-11 && fa_profile_get("triton", FA_F16).u_operand == 0);
+  CHECK(fa_profile_get("mma-sm80", FA_F32).u_ds == 0x1p-11 &&
+        fa_profile_get("triton", FA_F16).u_operand == 0);
+  p = fa_profile_get("triton", FA_F32);
+  CHECK(p.u_ds == 0x1p-10 && p.u_operand > 0x1p-9 && p.operands_cut && p.truncated_p == 0x1p-10);
+  CHECK(fa_profile_get("triton", FA_F16).truncated_p == 0 && !fa_profile_get("triton", FA_F16).operands_cut);
 }
 
 int main(void) {

@@ -222,7 +222,7 @@ judged() { # EXIT-CODE SETTINGS HELLO CASE
   FA_SIMULATED=$2 FA_SIMULATED_HELLO=$3 run "$verify" run --backend "plugin:$plugin" --no-progress --case "$4"
   expect exits "$1"
 }
-for truth in "tf32|$f32|numpy-f32" "tf32-truncated|$f32|triton" "f16-accumulator|$f16|simt-f32" "bf16-accumulator|$f16|simt-f32" \
+for truth in "tf32|$f32|numpy-f32" "tf32-truncated|$f32|mma-sm80" "f16-accumulator|$f16|simt-f32" "bf16-accumulator|$f16|simt-f32" \
   "torch-eager|$bf16|torch-math" "sum-p-dp|$causal|simt-f32" "exact-o|$causal|simt-f32" "exp-poly|$f16|simt-f32" "p-e4m3|$bf16|simt-f32" "p-truncated|$f16|simt-f32"; do
   IFS='|' read -r kernel case claim <<<"$truth"
   judged 1 "$kernel" "\"arithmetic\": {\"name\": \"$claim\"}" "$case"

@@ -16,9 +16,6 @@ from fa_verify._case import Case
 from fa_verify._kernel import Kernel
 from fa_verify.adapters._problem import Problem
 
-#: Features that are asked of a backward alone. All are declared; `supports` tells which backward lacks one.
-OF_GRADIENTS = ("bias_grad", "dlse", "captures_grad")
-
 Reason = str  # a short clause; empty: none
 
 
@@ -92,21 +89,15 @@ class Adapter:
         reason = self.refuses(problem, False)
         if reason:
             return reason
-        reason = (self._no_gradients_of(problem) or self.refuses(problem, True)) if "backward" in self.passes else ""
+        reason = self.refuses(problem, True) if "backward" in self.passes else ""
         return (["forward"], reason) if reason else True
-
-    def _no_gradients_of(self, p: Problem) -> Reason:
-        """Words that only a backward can lack do not stand in the way of a forward."""
-        asked = {"bias_grad": p.has_bias_grad, "dlse": p.has_dlse, "captures_grad": bool(p.learnt)}
-        lacks = [word for word in OF_GRADIENTS if asked[word] and word not in self.features]
-        return f"its backward has no {lacks[0]}" if lacks else ""
 
     def declaration(self) -> dict[str, Any]:
         """Everything of the hello that does not depend on where it runs."""
         said: dict[str, Any] = {
             "families": list(self.families),
             "dtypes": list(self.dtypes),
-            "features": [*self.features, *(word for word in OF_GRADIENTS if word not in self.features)],
+            "features": list(self.features),
             "passes": list(self.passes),
             "outputs": list(self.outputs),
             "empty_o": self.empty_o,

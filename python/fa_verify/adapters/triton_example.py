@@ -32,8 +32,6 @@ def _run(call: Any) -> Any:
     return result(**attention(call, call.causal))
 
 
-#: A tf32 product ignores the lower bits of its operands, P and dS among them.
-_ARITHMETIC = {"name": "triton", "delta": "stored_o"}
 
 KERNEL = Adapter(
     name="triton_example",
@@ -46,7 +44,7 @@ KERNEL = Adapter(
     outputs=("o", "lse", "dq", "dk", "dv"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "+inf"},
     limits={"head_dim": {"max": 256}, "head_dim_v": {"max": 256}},
-    arithmetic={"f32": {**_ARITHMETIC, "operand_rounding": "truncate", "p_rounding": "truncate", "ds_rounding": "truncate"}, "f16": _ARITHMETIC, "bf16": _ARITHMETIC},
+    arithmetic={"name": "triton", "delta": "stored_o"},
     refuses=_refuses,
     missing=_missing,
     arrays="torch",

@@ -137,7 +137,7 @@ class Bf16Operands(Honest):
 class Tf32Operands(Bf16Operands):
     """An f32 problem by one tf32 product each, which it declares."""
 
-    arithmetic = {"name": "triton", "operand_rounding": "truncate", "p_rounding": "truncate"}
+    arithmetic = {"name": "triton"}
 
     def heads_first(self, call: Call) -> tuple[np.ndarray, ...]:
         return tuple(truncated(x, "f16") for x in Honest.heads_first(self, call))  # the same ten bits
