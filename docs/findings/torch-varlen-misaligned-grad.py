@@ -12,6 +12,6 @@ try:
     wrong = not torch.allclose(torch.autograd.grad(o, v, odd)[0], want, atol=0.05)
     said = "dV is wrong" if wrong else "right"
 except RuntimeError as e:
-    wrong, said = True, str(e).splitlines()[0]
+    wrong, said = "misaligned" in str(e), str(e).splitlines()[0]
 print("dO two bytes on:", said)
 raise SystemExit(int(wrong))
