@@ -13,6 +13,6 @@ fa3.flash_attn_with_kvcache(
 got, want = k_cache[:, :, 0].float().cpu().numpy(), torch.full((2, 16, 32), 7.0).numpy()
 want[0, 5] = 1
 wrong = got != want
-row, slot, column = wrong.nonzero()
-print("the new key is in slot 5; changed beside it (row, slot, column):", row[:3], slot[:3], column[:20], "; got", got[wrong][:2], "want", want[wrong][:2])
+rows, slots, columns = wrong.nonzero()
+print("the new key is in slot 5; changed beside it (row, slot, column):", rows[:3], slots[:3], columns[:20], "; got", got[wrong][:2], "want", want[wrong][:2])
 raise SystemExit(int(wrong.any()))
