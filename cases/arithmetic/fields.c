@@ -122,6 +122,7 @@ fa_profile fa_arithmetic_profile(const fa_arithmetic *a, fa_dtype dtype) {
   fa_profile out = {.name = a->name,
                     .delta = a->delta,
                     .p_kept = a->p_kept,
+                    .library_products = a->library_products || a->p_kept, /* a whole P is for a library */
                     .max_rounded = a->max_lags,
                     .exp_scaled = a->exp_scaled,
                     .mma_block = a->mma_block,

@@ -36,6 +36,7 @@ typedef struct fa_arithmetic {
   bool exp_scaled;      /* exp2(x s - m s), s = scale log2(e), by one fma */
   double eps_exp, eps_log, eps_tanh; /* relative; of the logarithm: absolute */
   bool fast_functions;
+  bool library_products; /* a library's, which takes other ways for other sizes, places and threads */
   int block_n, block_m, max_splits;
   bool gqa_partials_rounded, dq_atomic, dkv_atomic, dbias_atomic, dbuffer_atomic, dsinks_atomic;
 } fa_arithmetic;

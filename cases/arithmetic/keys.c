@@ -59,6 +59,7 @@ static const field fields[] = {
     {"eps_log", REAL, NULL, FIELD(eps_log), 1, 0, 0.25},
     {"eps_tanh", REAL, NULL, FIELD(eps_tanh), 1, 0, 0.25},
     {"fast_functions", FLAG, NULL, FIELD(fast_functions), 1, 0, 0},
+    {"library_products", FLAG, NULL, FIELD(library_products), 1, 0, 0},
     {"block_n", COUNT, NULL, FIELD(block_n), 1, 1, INT_MAX},
     {"block_m", COUNT, NULL, FIELD(block_m), 1, 1, INT_MAX},
     {"max_splits", COUNT, NULL, FIELD(max_splits), 1, 1, INT_MAX},

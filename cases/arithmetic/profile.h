@@ -41,7 +41,8 @@ typedef struct fa_profile {
   int block_m;             /* fewest rows per tile that is added this way */
   /* What our own kernels do not do: all 0 for them, but for floor_ds and the maxima. */
   fa_delta_source delta;
-  bool p_kept; /* P of the backward is the forward's: the LSE plays no part in it */
+  bool p_kept;           /* P of the backward is the forward's: the LSE plays no part in it */
+  bool library_products; /* sums of the same products need not have the same bits in another call */
   fa_accumulator accumulator[FA_N_PRODUCTS]; /* F32 and MMA: as mma_block says */
   double operand[FA_N_PRODUCTS];             /* as u_operand, which is the largest of them */
   double operand_floor[FA_N_PRODUCTS]; /* absolute rounding error of a small operand; 0: none to speak of */

@@ -122,13 +122,13 @@ static void compare_norms(fa_law_work *w, const fa_law_side *other, fa_tensor_id
   fa_law_mismatch(w, id, compared, compared, b, worst_index, at_worst[0], at_worst[1], limit * largest);
 }
 
-/* Where the whole matrix P is kept, products are a library's, and those take other ways for other sizes, places and
- * leading dimensions: the same operands in other calls need not give the same bits. Powers of two change none of it. */
+/* A library's products take other ways for other sizes, places, leading dimensions and numbers of threads: the same
+ * operands in other calls need not give the same bits. Powers of two change none of it. */
 static bool other_products(const fa_law_work *w) {
   const fa_law law = w->c->law;
   const bool same_calls = law == FA_LAW_REPEAT || law == FA_LAW_SCALE_POWER || law == FA_LAW_VALUE_POWER ||
                           law == FA_LAW_GRAD_POWER;
-  return w->base.profile.p_kept && !same_calls;
+  return w->base.profile.library_products && !same_calls;
 }
 
 fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa_law_mode mode,

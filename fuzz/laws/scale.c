@@ -48,6 +48,13 @@ static fa_law_modes modes_through_ds(const fa_law_work *w) {
   return modes;
 }
 
+/* Gradients are added up in memory in f16, where a part may be subnormal though the sum is not. */
+static bool adds_in_f16(const fa_profile *p) {
+  const fa_accumulator *a = p->accumulator;
+  return a[FA_PRODUCT_DV] == FA_ACCUMULATOR_F16 || a[FA_PRODUCT_DQ] == FA_ACCUMULATOR_F16 ||
+         a[FA_PRODUCT_DK] == FA_ACCUMULATOR_F16;
+}
+
 /* The number that is rounded to dS's type has the scale in it. */
 static bool scales_ds(const fa_profile *p) {
   return p->ds_scaled || p->u_scores > 0;
@@ -65,8 +72,9 @@ fa_status fa_law_scale_power(fa_law_work *w, fa_error *err) {
   FA_SKIP_IF(!enlarge(&w->other.in.t[FA_T_Q], 4), "4 q overflows");
   w->other.p.scale /= 4;
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
-  const fa_law_modes modes =
-      scales_ds(&w->base.profile) ? modes_through_ds(w) : fa_law_modes_all(FA_LAW_BITS);
+  const fa_law_modes modes = scales_ds(&w->base.profile) || adds_in_f16(&w->base.profile)
+                                 ? modes_through_ds(w)
+                                 : fa_law_modes_all(FA_LAW_BITS);
   return fa_law_compare_all(w, &w->other, modes, map_scale, NULL, err);
 }
 
@@ -111,8 +119,9 @@ fa_status fa_law_grad_power(fa_law_work *w, fa_error *err) {
   if (p->grad_lse) twice(&w->other.in.t[FA_T_DLSE]);
   FA_LAW_TRY(fa_law_run(w, &w->other, err));
   fa_law_modes modes = modes_through_ds(w);
-  /* A head's part of its group's dV may be subnormal where the sum is not. */
-  const bool parts = w->base.profile.gqa_partials_in_io && p->heads_q > p->heads_kv;
+  /* A head's part of its group's dV may be subnormal where the sum is not, too. */
+  const bool parts =
+      (w->base.profile.gqa_partials_in_io && p->heads_q > p->heads_kv) || adds_in_f16(&w->base.profile);
   if (parts && p->dtype == FA_F16) modes.of[FA_T_DV] = FA_LAW_BOUND;
   return fa_law_compare_all(w, &w->other, modes, map_grad, NULL, err);
 }

@@ -98,10 +98,12 @@ static void take_flags(fa_arithmetic *to, const fa_arithmetic *claimed) {
   take_flag(&to->dsinks_atomic, claimed->dsinks_atomic);
 }
 
-/* Where a backward takes P and delta from is no question of accuracy: the judge follows what the candidate says. */
+/* Where a backward takes P and delta from, and who multiplies, is no question of accuracy: the judge follows what the
+ * candidate says. */
 static void take_ways(fa_arithmetic *to, const fa_arithmetic *claimed) {
   to->delta = claimed->delta;
   to->p_kept = claimed->p_kept;
+  to->library_products = claimed->library_products;
   to->ds_scaled = claimed->ds_scaled;
 }
 

@@ -334,13 +334,14 @@ static void test_parts(void) {
   }
 }
 
-/* Subjects whose bits depend on the call: P is a whole matrix and products are a library's, or queries and keys are
+/* Subjects whose bits depend on the call: products are a library's, or queries and keys are
  * multiplied by the scale's root each, which a quarter of the scale halves. */
-static bool keeps_p, scales_ds, rounds_parts;
+static bool calls_library, scales_ds, rounds_parts, adds_in_f16;
 
 static void kept_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_backend_ref_f32.profile(self, p, out);
-  out->p_kept = keeps_p;
+  out->library_products = calls_library;
+  if (adds_in_f16) out->accumulator[FA_PRODUCT_DV] = FA_ACCUMULATOR_F16;
   out->ds_scaled = scales_ds;
   out->gqa_partials_in_io = rounds_parts;
 }
@@ -397,7 +398,7 @@ static void test_products(void) {
   b.profile = kept_profile;
   b.run = parts_run;
   for (int kept = 0; kept < 2; ++kept) {
-    keeps_p = kept;
+    calls_library = kept;
     CHECK(state_of(alone, &b) == (kept ? FA_PASS : FA_FAIL));
   }
   b.run = root_run;
@@ -414,6 +415,20 @@ static void test_products(void) {
     n_runs = 0;
     CHECK(state_of("{\"law\":\"grad-power\",\"dtype\":\"f16\",\"seqlen_q\":40,\"heads_q\":2,\"heads_kv\":1}",
                    &b) == (rounded ? FA_PASS : FA_FAIL));
+  }
+  rounds_parts = false;
+  for (int added = 0; added < 2; ++added) {
+    adds_in_f16 = added;
+    n_runs = 0;
+    CHECK(state_of("{\"law\":\"grad-power\",\"dtype\":\"f16\",\"seqlen_q\":40}", &b) ==
+          (added ? FA_PASS : FA_FAIL));
+  }
+  b.run = small_run;
+  scales_ds = false;
+  for (int added = 0; added < 2; ++added) {
+    adds_in_f16 = added;
+    CHECK(state_of("{\"law\":\"scale-power\",\"dtype\":\"f16\",\"seqlen_q\":40,\"scale\":0.125}", &b) ==
+          (added ? FA_PASS : FA_FAIL));
   }
   b.run = zero_run;
   CHECK(state_of("{\"law\":\"scale-power\",\"seqlen_q\":40,\"scale\":0.125}", &b) == FA_PASS);

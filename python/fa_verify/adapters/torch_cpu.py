@@ -42,6 +42,7 @@ def _half(kind: str) -> dict[str, Any]:
         "accumulator_dv": kind,
         "mma_block": 32,
         "gqa_partials_rounded": True,
+        "library_products": True,
     }
 
 
@@ -57,7 +58,7 @@ KERNEL = Adapter(
     outputs=("o", "lse", "dq", "dk", "dv"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "0"},
     empty_o="0",
-    arithmetic={"f32": {"name": "simt-f32", "block_n": 512}, "f16": _half("f16"), "bf16": _half("bf16")},
+    arithmetic={"f32": {"name": "simt-f32", "block_n": 512, "library_products": True}, "f16": _half("f16"), "bf16": _half("bf16")},
     refuses=_refuses,
     arrays="torch",
 ).kernel()
