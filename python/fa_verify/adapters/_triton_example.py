@@ -1,5 +1,5 @@
-"""The kernels of the adapter triton_example: attention for a GPU in Triton, forward and backward, causal masks from the bottom
-right, groups of query heads. Written to be read; docs/guide/your-kernel.md shows how it is judged."""
+"""The kernels of the adapter triton_example: attention for a GPU in Triton, forward and backward, causal masks from either
+corner, groups of query heads. Written to be read; docs/guide/your-kernel.md shows how it is judged."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def _put(base, values, rows, columns, n_rows, n_columns, row_stride):
 
 
 @triton.jit
-def _scores(q, k, i, j, sq, sk, scale, CAUSAL: tl.constexpr):
-    """Logits times log2(e), -inf where a pair does not exist or is hidden."""
+def _scores(q, k, i, j, sq, sk, shift, scale, CAUSAL: tl.constexpr):
+    """Logits times log2(e), -inf where a pair does not exist or is hidden: row i of a causal mask sees keys up to i + shift."""
     s = tl.dot(q, tl.trans(k)) * (scale * LOG2E)
     seen = (i[:, None] < sq) & (j[None, :] < sk)
     if CAUSAL:
-        seen = seen & (j[None, :] <= i[:, None] + sk - sq)
+        seen = seen & (j[None, :] <= i[:, None] + shift)
     return tl.where(seen, s, float("-inf"))
 
 
 @triton.jit
 def forward(
     Q, K, V, O, L, q_b, q_s, q_h, k_b, k_s, k_h, v_b, v_s, v_h, o_b, o_s, o_h,
-    heads, group, sq, sk, d, dv, scale, CAUSAL: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
+    heads, group, sq, sk, shift, d, dv, scale, CAUSAL: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
 ):  # fmt: skip
     """A program makes M rows of O [B, H, Sq, Dv] and of LSE [B, H, Sq]."""
     b, h = (tl.program_id(1) // heads).to(tl.int64), (tl.program_id(1) % heads).to(tl.int64)
@@ -51,10 +51,10 @@ def forward(
     o = tl.zeros([M, DV], tl.float32)
     end = sk
     if CAUSAL:
-        end = tl.minimum(sk, (tl.program_id(0) + 1) * M + sk - sq)
+        end = tl.minimum(sk, (tl.program_id(0) + 1) * M + shift)
     for first in range(0, end, N):
         j = first + tl.arange(0, N)
-        s = _scores(q, _tile(k_base, j, columns, sk, d, k_s), i, j, sq, sk, scale, CAUSAL)
+        s = _scores(q, _tile(k_base, j, columns, sk, d, k_s), i, j, sq, sk, shift, scale, CAUSAL)
         new_top = tl.maximum(top, tl.max(s, 1))
         shown = tl.where(new_top == float("-inf"), 0.0, new_top)
         p = tl.exp2(s - shown[:, None])
@@ -81,18 +81,18 @@ def delta_of(O, DO, DELTA, o_b, o_s, o_h, do_b, do_s, do_h, heads, sq, dv, M: tl
 
 
 @triton.jit
-def _p_and_ds(q, k, v, do, L, DELTA, row, i, j, sq, sk, scale, CAUSAL: tl.constexpr):
+def _p_and_ds(q, k, v, do, L, DELTA, row, i, j, sq, sk, shift, scale, CAUSAL: tl.constexpr):
     """P and dS [M, N], from the LSE and delta of the rows."""
     lse = tl.load(L + row * sq + i, mask=i < sq, other=float("inf"))
     delta = tl.load(DELTA + row * sq + i, mask=i < sq, other=0.0)
-    p = tl.exp2(_scores(q, k, i, j, sq, sk, scale, CAUSAL) - (lse * LOG2E)[:, None])
+    p = tl.exp2(_scores(q, k, i, j, sq, sk, shift, scale, CAUSAL) - (lse * LOG2E)[:, None])
     return p, p * (tl.dot(do, tl.trans(v)) - delta[:, None])
 
 
 @triton.jit
 def backward_keys(
     Q, K, V, DO, L, DELTA, DK, DV_, q_b, q_s, q_h, k_b, k_s, k_h, v_b, v_s, v_h, do_b, do_s, do_h, dk_b, dk_s, dk_h, dv_b, dv_s, dv_h,
-    heads, group, sq, sk, d, dv, scale, CAUSAL: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
+    heads, group, sq, sk, shift, d, dv, scale, CAUSAL: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
 ):  # fmt: skip
     """A program makes N rows of dK and dV, over all query heads of the KV head, so that nothing is added in memory."""
     heads_kv = heads // group
@@ -105,14 +105,14 @@ def backward_keys(
     dv_sum = tl.zeros([N, DV], tl.float32)
     begin = 0
     if CAUSAL:
-        begin = tl.maximum(tl.program_id(0) * N + sq - sk, 0) // M * M
+        begin = tl.maximum(tl.program_id(0) * N - shift, 0) // M * M
     for g in range(group):
         h = hk * group + g
         for first in range(begin, sq, M):
             i = first + tl.arange(0, M)
             q = _tile(Q + b * q_b + h * q_h, i, columns, sq, d, q_s)
             do = _tile(DO + b * do_b + h * do_h, i, v_columns, sq, dv, do_s)
-            p, ds = _p_and_ds(q, k, v, do, L, DELTA, b * heads + h, i, j, sq, sk, scale, CAUSAL)
+            p, ds = _p_and_ds(q, k, v, do, L, DELTA, b * heads + h, i, j, sq, sk, shift, scale, CAUSAL)
             dv_sum += tl.dot(tl.trans(p.to(do.dtype)), do)
             dk += tl.dot(tl.trans(ds.to(q.dtype)), q)
     _put(DK + b * dk_b + hk * dk_h, dk * scale, j, columns, sk, d, dk_s)
@@ -122,7 +122,7 @@ def backward_keys(
 @triton.jit
 def backward_queries(
     Q, K, V, DO, L, DELTA, DQ, q_b, q_s, q_h, k_b, k_s, k_h, v_b, v_s, v_h, do_b, do_s, do_h, dq_b, dq_s, dq_h,
-    heads, group, sq, sk, d, dv, scale, CAUSAL: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
+    heads, group, sq, sk, shift, d, dv, scale, CAUSAL: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
 ):  # fmt: skip
     """A program makes M rows of dQ."""
     b, h = (tl.program_id(1) // heads).to(tl.int64), (tl.program_id(1) % heads).to(tl.int64)
@@ -134,25 +134,26 @@ def backward_queries(
     dq = tl.zeros([M, D], tl.float32)
     end = sk
     if CAUSAL:
-        end = tl.minimum(sk, (tl.program_id(0) + 1) * M + sk - sq)
+        end = tl.minimum(sk, (tl.program_id(0) + 1) * M + shift)
     for first in range(0, end, N):
         j = first + tl.arange(0, N)
         k = _tile(k_base, j, columns, sk, d, k_s)
         v = _tile(v_base, j, v_columns, sk, dv, v_s)
-        _, ds = _p_and_ds(q, k, v, do, L, DELTA, b * heads + h, i, j, sq, sk, scale, CAUSAL)
+        _, ds = _p_and_ds(q, k, v, do, L, DELTA, b * heads + h, i, j, sq, sk, shift, scale, CAUSAL)
         dq += tl.dot(ds.to(k.dtype), k)
     _put(DQ + b * dq_b + h * dq_h, dq * scale, i, columns, sq, d, dq_s)
 
 
-def attention(call: Any, causal: bool) -> dict[str, Any]:
-    """Runs the kernels on the call's tensors, [B, S, H, D]; o, lse, and the gradients if they are wanted."""
+def attention(call: Any, causal: bool, shift: int) -> dict[str, Any]:
+    """Runs the kernels on the call's tensors, [B, S, H, D]; o, lse, and the gradients if they are wanted. shift: of a causal mask,
+    from the top left 0, from the bottom right Sk - Sq."""
     import torch
 
     q, k, v = call.q, call.k, call.v
     (b, sq, h, d), (sk, hk), dv = q.shape, k.shape[1:3], v.shape[3]
     tile, wide = 32 if d > 128 or q.dtype == torch.float32 else 64, [max(16, triton.next_power_of_2(n)) for n in (d, dv)]
     o, lse = torch.empty((b, sq, h, dv), dtype=q.dtype, device=q.device), torch.empty((b, h, sq), dtype=torch.float32, device=q.device)
-    sizes = (h, h // hk, sq, sk, d, dv, call.scale, causal, tile, tile, *wide)
+    sizes = (h, h // hk, sq, sk, shift, d, dv, call.scale, causal, tile, tile, *wide)
     rows, keys = (triton.cdiv(sq, tile), b * h), (triton.cdiv(sk, tile), b * hk)
     step = lambda *tensors: [n for x in tensors for n in x.stride()[:3]]  # noqa: E731
     forward[rows](q, k, v, o, lse, *step(q, k, v, o), *sizes)

@@ -10,26 +10,18 @@ from fa_verify.adapters._adapter import Adapter, has_cuda, result
 from fa_verify.adapters._problem import Problem
 
 
+#: It multiplies bf16 by its bits, as if they were whole numbers.
+_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
 def _missing() -> str:
-    if not has_cuda() and os.environ.get("TRITON_INTERPRET") != "1":
-        return "no GPU, and TRITON_INTERPRET=1 is not set"
-    return ""
-
-
-def _refuses(p: Problem, backward: bool) -> str:
-    if p.dtype == "bf16" and os.environ.get("TRITON_INTERPRET") == "1":
-        return "Triton's interpreter multiplies bf16 by its bits"
-    if p.nothing_there:
-        return "no rows or no keys"
-    if p.causal and p.top_left and not p.square:
-        return "its causal mask begins at the bottom right"
-    return ""
+    return "" if has_cuda() or _INTERPRETED else "no GPU, and TRITON_INTERPRET=1 is not set"
 
 
 def _run(call: Any) -> Any:
     from fa_verify.adapters._triton_example import attention
 
-    return result(**attention(call, call.causal))
+    return result(**attention(call, call.causal, Problem(call.json).shift()))
 
 
 
@@ -39,13 +31,13 @@ KERNEL = Adapter(
     library="triton",
     modules=("torch", "triton"),
     run=_run,
+    dtypes=("f16", "f32") if _INTERPRETED else ("f16", "bf16", "f32"),
     features=("causal", "top_left", "bottom_right", "gqa", "head_dim_v", "deterministic", "empty_lse"),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "+inf"},
-    limits={"head_dim": {"max": 256}, "head_dim_v": {"max": 256}},
+    limits={"batch": {"min": 1}, "seqlen_q": {"min": 1}, "seqlen_k": {"min": 1}, "head_dim": {"max": 256}, "head_dim_v": {"max": 256}},
     arithmetic={"name": "triton", "delta": "stored_o"},
-    refuses=_refuses,
     missing=_missing,
     arrays="torch",
     device="auto",
