@@ -12,7 +12,8 @@ namespace fa {
 template <class P>
 FA_DEVICE int64_t statistics_at(const P &p, const fa_kernel_strides &s, int64_t batch, int64_t head, int q_row,
                                 int64_t row) {
-  return batch * s.batch + head * s.head + ((p.lse_padded ? 0 : q_row) + row) * s.row;
+  const int first = opaque(p.lse_padded) ? 0 : q_row; /* not kept for each row, for which some have no registers */
+  return batch * s.batch + head * s.head + (first + row) * s.row;
 }
 
 } // namespace fa
