@@ -21,8 +21,8 @@
  * bias, linear dropout or a head_dim_v different from head_dim they do not support softcap, ALiBi, p_debug,
  * tiled dropout or custom masks. Other kernels take float32, larger or odd head dims, and a given delta; they
  * compute in full float32 accuracy whatever the elements are, and do not support these five either. They also sum dbias along
- * rows, and in deterministic calls along any axis. The fast kernels sum it along batch and heads, with 4
- * bytes of workspace for each element of the sum.
+ * rows, in deterministic calls along any axis, and with variable lengths leave it unsummed. The fast kernels sum it along
+ * batch and heads, with 4 bytes of workspace for each element of the sum.
  * KV cache (fa_forward_kvcache): 16-bit elements; head_dim a multiple of 8 up to 576, head_dim_v one up to 512;
  * softcap, ALiBi, every mask and packed queries; V as columns of K; no bias, dropout or p_debug. The fast kernels are
  * those of head dims up to 256 that are the same for q and v.
@@ -64,7 +64,7 @@ extern "C" {
 /* What the shared library exports; of cases/ only the types. */
 #pragma GCC visibility push(default)
 
-/* Elements from one index to the next. batch is ignored with variable lengths. */
+/* Elements from one index to the next. batch is ignored with variable lengths, except by a bias and its gradient. */
 typedef struct fa_strides {
   int64_t batch, row, head;
 } fa_strides;
@@ -145,8 +145,9 @@ typedef struct fa_attention {
                                         row from the least significant; each sequence begins on a byte; the
                                         window hides too [NULL: none] */
   const int32_t *mask_indptr;        /* [batch + 1]: the byte at which a sequence's bits begin [NULL] */
-  const void *bias;                  /* [batch, heads_q, seqlen_q, seqlen_k], added to the scaled scores; not
-                                        with variable lengths; -inf masks a pair [NULL: none] */
+  const void *bias;                  /* [batch, heads_q, seqlen_q, seqlen_k], added to the scaled scores, with variable
+                                        lengths too: sequence b uses the first rows and keys of its matrix,
+                                        as many as it has; -inf masks a pair [NULL: none] */
   fa_strides bias_stride;            /* 0: broadcast along that axis; keys are contiguous [0, 0, 0] */
   const float *alibi_slopes;        /* f32 [heads_q] or [batch][heads_q]: subtracts slope * distance [NULL] */
   int64_t alibi_batch_stride;       /* elements; 0: the same slopes for all sequences [0] */
@@ -189,7 +190,8 @@ typedef struct fa_gradients {
   const float *d_lse; /* like lse; NULL: zero */
   void *dq, *dk, *dv; /* like q, k, v: outputs; every element is written */
   fa_strides do_stride, dlse_stride, dq_stride, dk_stride, dv_stride; /* those of outputs are not 0 */
-  void *dbias; /* gradient of the bias, in its type; every element is written [NULL: not wanted] */
+  void *dbias; /* gradient of the bias, in its type; every element is written, 0 where no sequence has such rows
+                  and keys [NULL: not wanted] */
   fa_strides dbias_stride; /* 0: the axis has one element, which receives the sum */
   const float *delta;      /* like lse: precomputed row sums of d_o times o, minus d_lse; o and d_lse are then
                               not read [NULL: computed in the workspace] */

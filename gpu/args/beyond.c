@@ -29,9 +29,6 @@ static bool listed_slopes(const fa_problem *p) {
 
 /* ---- elsewhere ---- */
 
-static bool packed_bias(const fa_problem *p) {
-  return fa_problem_has_packed_keys(p) && p->bias.present;
-}
 static bool packed_blocks(const fa_problem *p) {
   return fa_problem_has_packed_keys(p) && p->block_sparse.present;
 }
@@ -49,7 +46,6 @@ const char *fa_args_beyond(const fa_problem *p) {
       {cached_blocks, "block lists over a KV cache"},
       {cached_dropout, "dropout over a KV cache"},
       {listed_slopes, "ALiBi slopes beside lists of keys (topk)"},
-      {packed_bias, "a bias of packed sequences"},
       {packed_blocks, "block lists of packed sequences"},
       {flex_dropout, "dropout together with family flex, expressions or block lists"},
   };

@@ -62,7 +62,10 @@ static fa_strides lse_strides(const fa_attention *a) {
 }
 
 static void place_attention(bool aligned, fa_attention *a) {
-  if (aligned && a->bias) a->seqlen_k = (a->seqlen_k + 7) / 8 * 8; /* its rows begin on 16 bytes too */
+  if (aligned && a->bias) {
+    a->seqlen_k = (a->seqlen_k + 7) / 8 * 8; /* its rows begin on 16 bytes too */
+    if (a->total_k < a->seqlen_k) a->total_k = a->seqlen_k;
+  }
   a->q = a->k = a->v = memory;
   a->o = memory + (aligned ? 0 : 4); /* of a cache's tensors, one that is never copied */
   a->lse = (float *)(void *)memory;

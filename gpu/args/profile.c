@@ -95,6 +95,8 @@ static void flash_profile(const fa_problem *p, const plans *x, bool hopper, fa_p
     out->exp_scaled = false; /* the biased and mixed kernels subtract the maximum first */
   add_dbias(p, x, hopper, out);
   if (x->block_m) fa_profile_add_keys_in_memory(out, x->block_m);
+  /* gradients of memeff kernels have smaller errors than these: no lower edge of their statistics */
+  if (x->backward.family == FA_PLAN_MEMEFF) out->name = "flash-memeff";
 }
 
 void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *device, int n_processors,

@@ -111,11 +111,8 @@ fa_status fa_attention_check_numbers(const fa_attention *a, fa_error *err) {
   if (a->dtype != FA_F16 && a->dtype != FA_BF16 && a->dtype != FA_F32)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "dtype %s: the kernels take f16, bf16 and f32",
                    (unsigned)a->dtype < FA_N_DTYPES ? fa_dtype_name(a->dtype) : "out of range");
-  fa_status status = check_sizes(a, err);
-  if (status == FA_OK) status = check_numbers(a, err);
-  if (status == FA_OK && a->bias && fa_attention_is_varlen(a))
-    status = fa_fail(err, FA_ERR_INPUT, "bias: not together with cu_seqlens_q and cu_seqlens_k");
-  return status;
+  const fa_status status = check_sizes(a, err);
+  return status == FA_OK ? check_numbers(a, err) : status;
 }
 
 fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {

@@ -126,7 +126,7 @@ fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err) {
       {"v", a->v, a->v_stride, batch, keys, a->heads_kv, head_dim_v, bytes, false},
       {"o", a->o, a->o_stride, batch, rows, a->heads_q, head_dim_v, bytes, true},
       fa_lse_extent(a, "lse", a->lse, a->lse_stride, true),
-      {"bias", a->bias, a->bias_stride, batch, rows, a->heads_q, a->seqlen_k, bytes, false},
+      {"bias", a->bias, a->bias_stride, a->batch, a->seqlen_q, a->heads_q, a->seqlen_k, bytes, false},
   };
   const size_t n = sizeof all / sizeof *all - (a->bias ? 0 : 1);
   for (size_t i = 0; status == FA_OK && i < n; ++i) status = fa_extent_check(&all[i], err);

@@ -1,6 +1,25 @@
 #include "gpu/call/choose.h"
 
 #include "gpu/call/check.h"
+#include "gpu/kernels/params/memeff_backward.h"
+
+/* An axis of one element needs no sum. */
+int fa_memeff_dbias_sums(const fa_attention *a, const fa_gradients *g) {
+  return (g->dbias_stride.batch == 0 && a->batch != 1 ? FA_MEMEFF_SUM_BATCH : 0) |
+         (g->dbias_stride.head == 0 && a->heads_q != 1 ? FA_MEMEFF_SUM_HEADS : 0) |
+         (g->dbias_stride.row == 0 && a->seqlen_q != 1 ? FA_MEMEFF_SUM_ROWS : 0);
+}
+
+bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g) {
+  const int sums = fa_memeff_dbias_sums(a, g);
+  return !a->deterministic && sums != 0 && (sums & FA_MEMEFF_SUM_ROWS) == 0;
+}
+
+/* The flash kernels write dbias where a sequence has rows, and nowhere else; and what sums it after them finds no delta
+ * of packed sequences. */
+static bool is_packed_dbias(const fa_attention *a, const fa_gradients *g) {
+  return g->dbias && fa_attention_is_varlen(a) && !fa_backward_adds_dbias(a, g);
+}
 
 /* The feature of a call that needs a biased or mixed flash kernel. */
 static const char *beyond_general(const fa_attention *a) {
@@ -17,6 +36,7 @@ static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
   if (a->head_dim > 256 || head_dim_v > 256) return "a head_dim above 256";
   if (a->head_dim % 8 != 0 || head_dim_v % 8 != 0) return "a head_dim that is no multiple of 8";
   if (g && g->delta) return "a given delta";
+  if (g && is_packed_dbias(a, g)) return "a gradient of packed sequences' bias";
   if (a->chunk > 0 && beyond_general(a))
     return "chunks beside a bias, linear dropout or a head_dim_v of its own";
   return NULL;

@@ -13,6 +13,11 @@ typedef enum fa_kernels { FA_KERNELS_FLASH, FA_KERNELS_MEMEFF } fa_kernels;
 fa_kernels fa_choose_forward(const fa_attention *a);
 fa_kernels fa_choose_backward(const fa_attention *a, const fa_gradients *g);
 
+/* Along which axes a gradient of the bias is summed: FA_MEMEFF_SUM_..., 0 for none. */
+int fa_memeff_dbias_sums(const fa_attention *a, const fa_gradients *g);
+/* Whether the flash kernels add up a gradient of the bias in memory, in any order; of g dbias_stride counts. */
+bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g);
+
 /* FA_ERR_UNSUPPORTED: the call needs features of both families; the message names the two. */
 fa_status fa_choose_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 

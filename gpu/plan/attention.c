@@ -34,7 +34,8 @@ bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) 
 }
 
 bool fa_bias_is_aligned(const fa_attention *a, const void *data, fa_strides s) {
-  return a->seqlen_k % (16 / fa_attention_element_bytes(a)) == 0 && fa_rows_are_aligned(a, data, s);
+  const int64_t n = 16 / fa_attention_element_bytes(a);
+  return a->seqlen_k % n == 0 && s.batch % n == 0 && fa_rows_are_aligned(a, data, s);
 }
 
 bool fa_attention_is_aligned(const fa_attention *a) {
@@ -78,7 +79,7 @@ static void fill_tensors(const fa_attention *a, bool has_batch, fa_attention_par
   p->cu_seqlens_q = a->cu_seqlens_q;
   p->cu_seqlens_k = a->cu_seqlens_k;
   p->bias = a->bias;
-  p->bias_stride = fa_kernel_strides_of(a->bias_stride, has_batch);
+  p->bias_stride = fa_kernel_strides_of(a->bias_stride, true); /* of packed sequences too */
   p->bias_aligned = fa_bias_is_aligned(a, a->bias, a->bias_stride);
   p->seqused_k = a->seqused_k;
   p->leftpad_k = a->leftpad_k;

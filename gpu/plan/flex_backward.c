@@ -60,7 +60,7 @@ static void add_portable(fa_flex_builder *b, const fa_flex_backward_kernels *k,
                          fa_memeff_backward_params *p) {
   const fa_attention *a = b->call->a;
   int64_t grid[3] = {fa_blocks_of(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch};
-  if (p->makes_delta) add_memeff(b, &k->prepare, grid, p);
+  if (p->makes_delta || p->clears_dbias) add_memeff(b, &k->prepare, grid, p);
   fa_memeff_grid_keys(a, &k->keys, grid);
   add_memeff(b, &k->keys, grid, p);
   fa_memeff_grid_queries(a, &k->queries, grid);

@@ -1,22 +1,11 @@
 #include "gpu/plan/memeff.h"
 
 #include "gpu/call/check.h"
+#include "gpu/call/choose.h"
 
 #include <string.h>
 
 /* ---- parameters ---- */
-
-/* An axis of one element needs no sum. */
-int fa_memeff_dbias_sums(const fa_attention *a, const fa_gradients *g) {
-  return (g->dbias_stride.batch == 0 && a->batch != 1 ? FA_MEMEFF_SUM_BATCH : 0) |
-         (g->dbias_stride.head == 0 && a->heads_q != 1 ? FA_MEMEFF_SUM_HEADS : 0) |
-         (g->dbias_stride.row == 0 && a->seqlen_q != 1 ? FA_MEMEFF_SUM_ROWS : 0);
-}
-
-bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g) {
-  const int sums = fa_memeff_dbias_sums(a, g);
-  return !a->deterministic && sums != 0 && (sums & FA_MEMEFF_SUM_ROWS) == 0;
-}
 
 void fa_memeff_params_fill(const fa_attention *a, const fa_gradients *g, fa_memeff_backward_params *p) {
   memset(p, 0, sizeof *p);
@@ -24,6 +13,7 @@ void fa_memeff_params_fill(const fa_attention *a, const fa_gradients *g, fa_meme
   p->batch = (int)a->batch;
   p->dbias = g->dbias;
   p->dbias_sums = fa_memeff_dbias_sums(a, g);
+  p->clears_dbias = g->dbias && !p->dbias_sums && fa_attention_is_varlen(a);
   p->dsinks = g->dsinks;
 }
 
@@ -134,7 +124,7 @@ void fa_memeff_plan_backward(const fa_call *call, const fa_kernel_device *device
   p->clears_dq = single != NULL;
   out->workspace_bytes = (size_t)fa_memeff_delta_fill(a, call->g, p); /* from its beginning on */
   if (!p->delta) p->delta = call->workspace;
-  if (p->makes_delta || single)
+  if (p->makes_delta || p->clears_dbias || single)
     add(out, &k->prepare, (int64_t[]){fa_blocks_of(a->seqlen_q, k->prepare.block_m), a->heads_q, a->batch},
         p);
   add_passes(a, k, single, p, out);

@@ -23,7 +23,7 @@
     (p)->dq_stride = fa_kernel_strides_of((g)->dq_stride, has_batch_);                                       \
     (p)->dk_stride = fa_kernel_strides_of((g)->dk_stride, has_batch_);                                       \
     (p)->dv_stride = fa_kernel_strides_of((g)->dv_stride, has_batch_);                                       \
-    (p)->dbias_stride = fa_kernel_strides_of((g)->dbias_stride, has_batch_);                                 \
+    (p)->dbias_stride = fa_kernel_strides_of((g)->dbias_stride, true);                                       \
     (p)->scale = (float)(a)->scale;                                                                          \
   } while (0)
 
@@ -43,11 +43,6 @@ void fa_memeff_grid_queries(const fa_attention *a, const fa_memeff_kernel *k, in
 void fa_memeff_grid_dbias(const fa_attention *a, const fa_gradients *g, const fa_memeff_kernel *k,
                           int64_t grid[3]);
 
-/* Along which axes a gradient of the bias is summed: FA_MEMEFF_SUM_..., 0 for none. */
-int fa_memeff_dbias_sums(const fa_attention *a, const fa_gradients *g);
-/* Whether the flash kernels add up a gradient of the bias in memory, in any order; of g dbias_stride counts.
- */
-bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g);
 /* Adds the launch that makes the gradient of the sinks, where it is wanted, from a delta of these strides; delta_block as
  * in fa_memeff_backward_params. */
 void fa_memeff_add_dsinks(const fa_call *call, float *delta, fa_kernel_strides delta_stride, int delta_block,

@@ -150,8 +150,9 @@ static void test_tensors(void) {
   BAD((a.bias = memory, a.dtype = FA_F32, a.bias = memory + 2), INPUT,
       "not aligned to its elements of 4 bytes");
   BAD((a.bias = memory, a.bias_stride.row = -20), INPUT, "bias: row stride -20: negative strides");
+  BAD((varlen(&a), a.bias = memory, a.bias_stride.batch = -20), INPUT,
+      "bias: batch stride -20: negative strides");
   BAD((a.bias = memory, a.bias_stride.head = INT64_MAX), INPUT, "bias: its strides reach over 2^48 elements");
-  BAD((a.bias = memory, varlen(&a)), INPUT, "bias: not together with cu_seqlens_q and cu_seqlens_k");
   fa_error err;
   CHECK(fa_forward_check(NULL, &err) == FA_ERR_INPUT && strstr(err.text, "the fa_attention is NULL"));
   CHECK(fa_forward(NULL, NULL, 0, NULL, &err) == FA_ERR_INPUT);
@@ -199,6 +200,7 @@ static void test_good(void) {
   GOOD((a.mask_top_left = true, a.softcap = 30)); /* the fast kernels support that */
   GOOD((a.mask_top_left = true, a.alibi_slopes = (float *)memory));
   GOOD(a.bias = memory);
+  GOOD((varlen(&a), a.bias = memory, a.bias_stride = ((fa_strides){800, 20, 200})));
   GOOD((a.bias = memory, a.bias_stride = ((fa_strides){800, 20, 200})));
   GOOD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.dropout_p = 0.5));
   GOOD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.softcap = 1)); /* p = 0: no dropout */
@@ -337,6 +339,30 @@ static void test_chunks_beside_a_bias(void) {
   CHECK_MSG(strstr(err.text, "softcap: not together with chunks beside a bias"), "%s", err.text);
 }
 
+/* Of packed sequences the gradient of the bias has the lengths of the longest, and an axis of all sequences. The fast
+ * kernels take it where they add it up in memory, which needs some; the memory-efficient ones in any other way. */
+static void test_bias_of_packed_sequences(void) {
+  fa_attention a;
+  fa_gradients g;
+  fa_error err = {""};
+  size_t added = 0, written = 0;
+  valid(&a, &g);
+  varlen(&a);
+  a.bias = g.dbias = memory;
+  g.dbias_stride = (fa_strides){0, 20, 200};
+  CHECK_MSG(fa_backward_workspace(&a, &g, &added, &err) == FA_OK, "%s", err.text);
+  g.dbias_stride = (fa_strides){800, 20, 200};
+  CHECK_MSG(fa_backward_workspace(&a, &g, &written, &err) == FA_OK && written == 4 * 4 * (size_t)a.total_q,
+            "%zu, %s", written, err.text);
+  CHECK(added > 4 * 4 * 10 * 20);
+  g.dbias_stride.batch = 799;
+  CHECK(fa_backward_check(&a, &g, &err) == FA_ERR_INPUT &&
+        strstr(err.text, "dbias is written, but with strides"));
+  a.softcap = 30;
+  CHECK(fa_forward_check(&a, &err) == FA_ERR_UNSUPPORTED &&
+        strstr(err.text, "softcap: not together with a bias"));
+}
+
 int main(void) {
   test_sizes();
   test_numbers();
@@ -348,5 +374,6 @@ int main(void) {
   test_lengths();
   test_given_delta();
   test_chunks_beside_a_bias();
+  test_bias_of_packed_sequences();
   return check_done();
 }

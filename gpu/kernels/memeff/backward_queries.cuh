@@ -8,13 +8,25 @@
 
 namespace fa {
 
-/* Computes delta = rowsum(dO * O) - dLSE and clears dQ, each if wanted; one warp per row. */
+/* Zeros in a row that the gradient of a packed bias has, which is as long as the longest sequence, and the sequence has
+ * not: the kernels that make the gradient do not come there. */
+template <class T>
+FA_DEVICE void clear_dbias_row(const fa_memeff_backward_params &p, const memeff_coord &t, int row, int lane) {
+  const int64_t at = t.batch * p.dbias_stride.batch + t.head * p.dbias_stride.head + row * p.dbias_stride.row;
+  FA_NO_UNROLL
+  for (int key = lane; key < p.forward.seqlen_k; key += 32) store_element(p.dbias, at + key, 0.0f, T());
+}
+
+/* Computes delta = rowsum(dO * O) - dLSE, clears dQ and rows of dbias, each if wanted; one warp per row. */
 template <class T> FA_DEVICE void memeff_backward_prepare(const fa_memeff_backward_params &p) {
   const fa_attention_params &f = p.forward;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const memeff_coord t = load_memeff_coord(f, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   const int row = static_cast<int>(blockIdx.x) * FA_MEMEFF_PREPARE_ROWS + warp;
-  if (row >= t.seq.len_q) return;
+  if (row >= t.seq.len_q) {
+    if (p.clears_dbias && row < f.seqlen_q) clear_dbias_row<T>(p, t, row, lane);
+    return;
+  }
   if (p.clears_dq)
     for (int c = lane; c < f.head_dim; c += 32)
       store_element(p.dq, row_at(p.dq_stride, t, row) + c, 0.0f, T());

@@ -14,6 +14,7 @@ namespace fa {
 /* The kind of a tile; FA_FLEX_FULLY_MASKED if it is not visited. */
 template <class C>
 FA_DEVICE int dbias_tile(const fa_attention_params &f, const memeff_coord &t, int row0, int key0) {
+  if (row0 >= t.seq.len_q) return FA_FLEX_FULLY_MASKED; /* another sequence has these rows */
   const block_range seen = visible_blocks<C::BN, true>(f, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q));
   if constexpr (C::MODS::ANY) {
     const tile_walk<typename C::MODS> tiles(f.flex, f.flex.keys, t.batch, t.head, row0 / C::BM, seen);
@@ -110,7 +111,8 @@ template <class C> FA_DEVICE void memeff_backward_dbias(const fa_memeff_backward
         add_dbias<C>(sum, p, t, row0, key0, buffer, thread);
     }
   }
-  const memeff_coord first = load_memeff_coord(f, d.batch0, d.head0);
+  memeff_coord first = load_memeff_coord(f, d.batch0, d.head0);
+  first.seq.len_q = f.seqlen_q; /* the sums have the rows of the longest sequence */
   if (p.dbias_sums & FA_MEMEFF_SUM_ROWS)
     write_column_sums<C>(p, first, sum, key0, thread);
   else

@@ -1,6 +1,7 @@
 /* Arguments of the memeff backward kernels, filled in by the host and read by the device. In stream order:
  *
- *   prepare   delta = rowsum(dO * O) - dLSE, unless the caller has it; clears dQ if single adds to it.
+ *   prepare   delta = rowsum(dO * O) - dLSE, unless the caller has it; clears dQ if single adds to it, and rows of
+ *             dbias that no sequence has.
  *             grid (rows of the longest sequence / FA_MEMEFF_PREPARE_ROWS, query heads, batch)
  *   single    does all that keys and queries do, for float32, head dims up to 128 and calls that need not be
  *             deterministic; a block has 128 keys and adds dQ in memory.
@@ -32,6 +33,7 @@ typedef struct fa_memeff_backward_params {
   float *delta;       /* f32 */
   int makes_delta;    /* prepare writes it; else it is the caller's */
   int clears_dq;      /* prepare clears dq, for the single kernel */
+  int clears_dbias;   /* and the rows of dbias that a packed sequence does not have */
   void *dq, *dk, *dv;
   fa_kernel_strides do_stride, dlse_stride, delta_stride, dq_stride, dk_stride, dv_stride;
   float scale; /* of the scores, with its sign */
