@@ -27,7 +27,7 @@
  * softcap, ALiBi, every mask and packed queries; V as columns of K; no bias, dropout or p_debug. The fast kernels are
  * those of head dims up to 256 that are the same for q and v.
  * Expressions and block lists (fa_attention.flex): every element type and head dim, with everything in
- * fa_attention except dropout and p_debug. These kernels are compiled at run time, for the expressions of the
+ * fa_attention except p_debug and custom masks. These kernels are compiled at run time, for the expressions of the
  * call, which needs NVRTC.
  *
  * Layout. Only the strides say how a tensor lies in memory. They count elements, and any strides that reach

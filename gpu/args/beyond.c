@@ -32,9 +32,6 @@ static bool listed_slopes(const fa_problem *p) {
 static bool packed_blocks(const fa_problem *p) {
   return fa_problem_has_packed_keys(p) && p->block_sparse.present;
 }
-static bool flex_dropout(const fa_problem *p) {
-  return fa_args_is_flex(p) && p->dropout.p > 0;
-}
 
 const char *fa_args_beyond(const fa_problem *p) {
   static const struct {
@@ -47,7 +44,6 @@ const char *fa_args_beyond(const fa_problem *p) {
       {cached_dropout, "dropout over a KV cache"},
       {listed_slopes, "ALiBi slopes beside lists of keys (topk)"},
       {packed_blocks, "block lists of packed sequences"},
-      {flex_dropout, "dropout together with family flex, expressions or block lists"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
     if (all[i].is_in(p)) return all[i].what;

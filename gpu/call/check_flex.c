@@ -43,7 +43,6 @@ static fa_status check_sizes(const fa_attention *a, fa_error *err) {
 
 fa_status fa_flex_check_problem(const fa_attention *a, fa_error *err) {
   const fa_flex *f = a->flex;
-  if (a->dropout_p > 0) return fa_fail(err, FA_ERR_UNSUPPORTED, "dropout_p: not together with flex");
   if (a->p_debug) return fa_fail(err, FA_ERR_UNSUPPORTED, "p_debug: not together with flex");
   if (a->mask_bits) return fa_fail(err, FA_ERR_UNSUPPORTED, "mask_bits: not together with flex");
   if (f->q_block || f->kv_block) return check_sizes(a, err);

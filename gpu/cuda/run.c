@@ -71,6 +71,7 @@ static fa_cuda_flex_wanted wanted_of(const fa_call *c, const fa_launch *l) {
                            .unit = {.source = l->kernel.recipe.source,
                                     .program = c->a->flex->program,
                                     .has_score = l->mods != FA_MODS_MASK,
+                                    .drops = l->mods != FA_MODS_MASK && c->a->dropout_p > 0,
                                     .has_slope = l->mods == FA_MODS_DERIVATIVE,
                                     .speed = c->a->dtype == FA_F32 ? FA_EXPR_ACCURATE : FA_EXPR_FAST}};
   for (int k = 0; c->g && k < FA_FLEX_MAX_BUFFERS; ++k) w.unit.wanted[k] = c->g->dbuffer[k] != NULL;

@@ -35,8 +35,8 @@ static void put_expr(FILE *f, const fa_expr *e) {
 static void put_key(FILE *f, const fa_flex_unit *u) {
   const fa_flex_program *p = u->program;
   put_bytes(f, u->source, strlen(u->source) + 1);
-  const unsigned char what[4] = {has_score(u), has_score(u) && u->has_slope, fa_flex_has_mask(p),
-                                 has_score(u) && u->speed == FA_EXPR_FAST};
+  const unsigned char what[5] = {has_score(u), has_score(u) && u->has_slope, fa_flex_has_mask(p),
+                                 has_score(u) && u->speed == FA_EXPR_FAST, u->drops};
   put_bytes(f, what, sizeof what);
   if (!p) return;
   for (int k = 0; k < p->n_buffers; ++k) {
@@ -77,8 +77,10 @@ static bool put_text(FILE *f, const fa_flex_unit *u, const char *kernel) {
   const fa_flex_program *p = u->program;
   const bool score = has_score(u), mask = fa_flex_has_mask(p);
   bool good = true;
-  fprintf(f, "#define FA_FLEX_SCORE %d\n#define FA_FLEX_MASK %d\n#define FA_FLEX_DERIVATIVE %d\n", score,
-          mask, score && u->has_slope);
+  fprintf(f,
+          "#define FA_FLEX_SCORE %d\n#define FA_FLEX_MASK %d\n#define FA_FLEX_DERIVATIVE %d\n"
+          "#define FA_FLEX_DROPOUT %d\n",
+          score, mask, score && u->has_slope, u->drops);
   fputs(fa_expr_prelude, f);
   if (score) good = put_function(f, fa_expr_emit_score(&p->score, p->buffer, u->speed, "fa_flex_score"));
   if (good && mask) good = put_function(f, fa_expr_emit_mask(&p->mask, p->buffer, "fa_flex_mask"));

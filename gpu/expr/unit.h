@@ -12,6 +12,7 @@ typedef struct fa_flex_unit {
   const char *source;             /* "flex/forward": gpu/kernels/flex/forward.cu */
   const fa_flex_program *program; /* NULL: no expressions, as in a call with only block lists */
   bool has_score;                 /* calls score_mod, if there is one */
+  bool drops;                     /* the call has dropout */
   bool has_slope;                 /* calls its derivatives; gradients of these f32 buffers are wanted: */
   bool wanted[FA_FLEX_CAPTURED];
   fa_expr_speed speed; /* of score_mod */

@@ -112,9 +112,11 @@ static fa_status check(const fa_attention *a, const fa_gradients *g, fa_error *e
   return status == FA_OK ? fa_flex_backward_supported(a, err) : status;
 }
 
+/* Those with small tiles have registers left for dropout; the others would spill. */
 static const fa_flex_backward_kernels *find_portable(const fa_attention *a) {
   const bool is_short = a->seqlen_q <= FA_FLEX_SHORT && a->seqlen_k <= FA_FLEX_SHORT;
-  return is_short ? fa_flex_backward_find_short(a->dtype) : fa_flex_backward_find(a->dtype);
+  return is_short || a->dropout_p > 0 ? fa_flex_backward_find_short(a->dtype)
+                                      : fa_flex_backward_find(a->dtype);
 }
 
 fa_status fa_plan_flex_backward(const fa_call *call, const fa_kernel_device *device, fa_plan *out,

@@ -137,8 +137,7 @@ static void test_calls(void) {
   BAD(f.buffer[0] = memory + 1, INPUT, "flex.buffer[0] (slopes) = ");
   BAD((a.cu_seqlens_q = a.cu_seqlens_k = ints, a.total_q = 15, a.total_k = 33), INPUT,
       "no blocks together with cu_seqlens_q");
-  BAD(a.dropout_p = 0.5, UNSUPPORTED, "dropout_p: not together with flex");
-  BAD(a.p_debug = memory, UNSUPPORTED, "p_debug: not together with flex");
+  BAD((a.dropout_p = 0.5, a.p_debug = memory), UNSUPPORTED, "p_debug: not together with flex");
   BAD((a.seqlen_q = a.seqlen_k = (1 << 29) - 1, f.q_block = f.kv_block = 1), UNSUPPORTED,
       "blocks to a head are too many");
   BAD((a.seqlen_q = a.seqlen_k = (1 << 29) - 1, a.lse_stride.batch = (int64_t)1 << 34,
@@ -185,7 +184,7 @@ static void test_good(void) {
   size_t bytes = 0;
   fa_error err = {""};
   valid(&a, &g, &f);
-  a.dtype = FA_F32, a.softcap = 30, a.head_dim_v = 32, a.bias = memory;
+  a.dtype = FA_F32, a.softcap = 30, a.head_dim_v = 32, a.bias = memory, a.dropout_p = 0.5;
   a.alibi_slopes = (const float *)(const void *)memory;
   CHECK_MSG(fa_forward_workspace(&a, &bytes, &err) == FA_OK && bytes > 0, "%s", err.text);
   valid(&a, &g, &f);

@@ -71,7 +71,7 @@ static void fill_forward(const problem *x, const fa_flex_functions *functions, f
   f->head_dim = D;
   f->head_dim_v = DV;
   f->aligned = x->dtype == FA_F32;
-  f->dropout_scale = 1;
+  f->dropout_scale = 1, f->dropout_limit = 255 | 255 << 16;
   f->bias = x->bias ? memory.bias : NULL;
   f->bias_stride = (fa_kernel_strides){HQ * SQ * SK, SK, SQ * SK};
   f->flex.functions = functions;

@@ -99,7 +99,7 @@ static fa_attention_params params_of(const call *c, const fa_kernel *kernel,
                                      const fa_flex_functions *functions) {
   const bool narrow = c->dtype != FA_F32;
   fa_attention_params p = {
-      .lse = memory.lse, .score_sign = 1.0f, .dropout_scale = 1.0f, .empty_lse = -INFINITY};
+      .lse = memory.lse, .score_sign = 1.0f, .dropout_scale = 1.0f, .dropout_limit = 255 | 255 << 16, .empty_lse = -INFINITY};
   p.q = narrow ? memory.q16 : (const uint16_t *)memory.q;
   p.k = narrow ? memory.k16 : (const uint16_t *)memory.k;
   p.v = narrow ? memory.v16 : (const uint16_t *)memory.v;

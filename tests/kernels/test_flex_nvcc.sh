@@ -10,12 +10,14 @@ cat >"$dir/none.h" <<'END'
 #define FA_FLEX_SCORE 0
 #define FA_FLEX_MASK 0
 #define FA_FLEX_DERIVATIVE 0
+#define FA_FLEX_DROPOUT 0
 #define FA_FLEX_READS 0
 END
 cat >"$dir/alibi_causal.h" <<'END'
 #define FA_FLEX_SCORE 1
 #define FA_FLEX_MASK 1
 #define FA_FLEX_DERIVATIVE 1
+#define FA_FLEX_DROPOUT 0
 #define FA_FLEX_READS 1
 #define FA_FLEX_READ_BUFFERS 0
 __device__ __forceinline__ int fa_flex_at(int i) { return i < 0 ? 0 : i > 15 ? 15 : i; }
@@ -30,11 +32,13 @@ __device__ __forceinline__ float fa_flex_derivative(float, int, int h, int i, in
   return 1.0f;
 }
 END
+sed 's/\(FA_FLEX_DROPOUT\) 0/\1 1/' "$dir/alibi_causal.h" >"$dir/dropout.h"
 # for kernels that have fewer registers than that to spare
 cat >"$dir/far_too_much.h" <<'END'
 #define FA_FLEX_SCORE 1
 #define FA_FLEX_MASK 0
 #define FA_FLEX_DERIVATIVE 0
+#define FA_FLEX_DROPOUT 0
 #define FA_FLEX_READS 0
 __device__ float fa_flex_score(float score, int, int, int i, int j, int, int, const void *const *) {
   volatile float x[64];
@@ -62,5 +66,8 @@ none flex/forward 90a FA_ENTRY(flex_forward_f16_64,f16,64)
 alibi_causal flex/backward 90a FA_ENTRY(flex_backward_bf16_keys,bf16,memeff_backward_keys,64,64)
 alibi_causal flex/backward 80 FA_ENTRY(flex_backward_f32_queries,f32,memeff_backward_queries,64,64)
 alibi_causal flex/backward 90a FA_ENTRY(flex_backward_f16_short_keys,f16,memeff_backward_keys,16,32)
+dropout flex/forward 90a FA_ENTRY(flex_forward_bf16_64,bf16,64)
+dropout flex/backward 80 FA_ENTRY(flex_backward_f16_short_keys,f16,memeff_backward_keys,16,32)
+dropout flex/backward 90a FA_ENTRY(flex_backward_f32_short_queries,f32,memeff_backward_queries,16,32)
 END
 exit $failed

@@ -22,7 +22,8 @@ static void fill_call(const flex_units_call *call, const fa_flex *flex, fa_atten
   g->do_stride = g->dq_stride = g->dk_stride = g->dv_stride = a->q_stride;
 }
 
-static void collect(const flex_units_call *call, const fa_gradients *g, flex_units *u) {
+static void collect(const flex_units_call *call, const fa_attention *a, const fa_gradients *g,
+                    flex_units *u) {
   for (int i = 0; i < u->plan.n_launches; ++i) {
     const fa_launch *l = &u->plan.launch[i];
     if (!l->mods) continue;
@@ -33,6 +34,7 @@ static void collect(const flex_units_call *call, const fa_gradients *g, flex_uni
                                .unit = {.source = l->kernel.recipe.source,
                                         .program = u->program,
                                         .has_score = l->mods != FA_MODS_MASK,
+                                        .drops = l->mods != FA_MODS_MASK && a->dropout_p > 0,
                                         .has_slope = l->mods == FA_MODS_DERIVATIVE,
                                         .speed = call->dtype == FA_F32 ? FA_EXPR_ACCURATE : FA_EXPR_FAST}};
     for (int k = 0; call->backward && k < FA_FLEX_MAX_BUFFERS; ++k) w->unit.wanted[k] = g->dbuffer[k] != NULL;
@@ -65,7 +67,7 @@ bool flex_units_of(const flex_units_call *call, flex_units *u, fa_error *err) {
                            .n_processors = FA_PLAN_PROCESSORS,
                            .workspace = memory};
   const fa_status status = fa_plan_make(&planned, &device, &u->plan, err);
-  if (status == FA_OK) collect(call, &g, u);
+  if (status == FA_OK) collect(call, &a, &g, u);
   if (status != FA_OK) flex_units_free(u);
   return status == FA_OK;
 }

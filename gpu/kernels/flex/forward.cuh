@@ -88,6 +88,7 @@ template <class C> FA_DEVICE void half_forward(const fa_attention_params &p) {
                            static_cast<int>(blockIdx.x) % n_cols * C::VC,
                            (p.head_dim + C::CHUNK - 1) / C::CHUNK,
                            p.aligned != 0};
+  store_dropout_used_of<C>(p, thread);
   if (x.row0 >= t.seq.len_q) return;
   const tile_walk<typename C::MODS> tiles(
       p.flex, p.flex.keys, t.batch, t.head, x.row0 / C::BM,
@@ -107,12 +108,13 @@ template <class C> FA_DEVICE void half_forward(const fa_attention_params &p) {
   FA_NO_UNROLL
   for (int i = tiles.begin(); i < tiles.end(); ++i) {
     const flex_tile at = next;
-    const int key0 = at.tile * C::BN;
+    const int key0 = at.tile * C::BN, key = key0 + lane % 4 * 2;
+    const uint32_t dropped = flex_dropped<typename C::MODS, C::BN / 8, false>(p, t, row, key, lane);
     typename C::score_tile s = {};
     if (i + 1 < tiles.end()) next = tiles.at(i + 1);
     half_scores<C>(s, x, key0, i + 1 < tiles.end() ? next.tile * C::BN : -1, buffer, v_buffer, works, thread);
     if (works) {
-      memeff_compute_p<C>(s, o, rows, p, t, row, key0 + lane % 4 * 2, at.kind, lane);
+      memeff_compute_p<C>(s, o, rows, p, t, row, key, at.kind, dropped, lane);
       gemm_half_rows<C::VC>(o, s,
                                 first_half_rows<C::VC>(shared_base() + C::V_AT + v_buffer * C::V_BYTES, lane),
                                 typename C::T());

@@ -49,11 +49,11 @@ FA_DEVICE void key_gradients(typename C::score_tile &s, typename C::score_tile &
   }
 }
 
-/* The same with score_mod and mask_mod. kind: of the tile. */
+/* The same with score_mod and mask_mod. kind, dropped: of the tile. */
 template <class C>
 FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                   const fa_memeff_backward_params &p, const memeff_coord &t, int key, int row,
-                                  int kind, int lane) {
+                                  int kind, uint32_t dropped, int lane) {
   typedef typename C::MODS M;
   const fa_attention_params &f = p.forward;
   const uint32_t masked = flex_masked<M, C::BN / 8, true>(f, t, row, key, kind, lane);
@@ -68,8 +68,8 @@ FA_DEVICE void flex_key_gradients(typename C::score_tile &s, typename C::score_t
         float &x = s[n][2 * r + e], &y = dp[n][2 * r + e];
         const flex_pair at = flex_pair_of(t, i, key + 8 * r);
         const float scaled = scaled_score(f, x);
-        const flex_flow flow =
-            flex_flow_of<M, typename C::T>(f, q, at, masked >> (4 * n + 2 * r + e) & 1, scaled, y);
+        const bool is_masked = masked >> (4 * n + 2 * r + e) & 1, is_dropped = dropped >> (4 * n + 2 * r + e) & 1;
+        const flex_flow flow = flex_flow_of<M, typename C::T>(f, q, at, is_masked, is_dropped, scaled, y);
         x = flow.p;
         y = flex_score_gradient<M>(f, at, scaled, flow.g, no_shares());
       }
@@ -119,10 +119,12 @@ template <class C> FA_DEVICE void memeff_backward_keys(const fa_memeff_backward_
       fetch_tile<C>(0, x.dp_b, row0, col0, f.aligned, thread);
       fetch_tile<C>(1, x.s_b, row0, col0, f.aligned, thread);
       cp_async_commit();
+      const uint32_t dropped =
+          flex_dropped<typename C::MODS, C::BN / 8, true>(f, t, row0 + lane % 4 * 2, key, lane);
       gemm_s_dp<C>(s, dp, x, key0, row0, buffer, f.aligned, works, thread);
       if (!works) continue;
       if constexpr (C::MODS::ANY)
-        flex_key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind, lane);
+        flex_key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2, tile.kind, dropped, lane);
       else
         key_gradients<C>(s, dp, p, t, key, row0 + lane % 4 * 2);
       gemm_tile<C>(dv, s, 0, lane);

@@ -1,6 +1,6 @@
 /* The gradients of one pair (row, key) with score_mod and mask_mod, for the backward kernels.
  *
- *   p = exp(logit - LSE), g = p (dP - delta)         g is the gradient of the bias
+ *   p = exp(logit - LSE), g = p (Z dP - delta)       g is the gradient of the bias; Z is 1 without dropout
  *   dS = g * d score_mod / d score * d softcap / d score
  *                                                    the gradient of the scaled product
  *   g * d score_mod / d element                      the contribution to a captured element
@@ -11,6 +11,7 @@
 #define FA_GPU_KERNELS_MEMEFF_BACKWARD_MODS_CUH
 
 #include "gpu/kernels/mods/gradient.cuh"
+#include "gpu/kernels/memeff/dropout_mods.cuh"
 #include "gpu/kernels/memeff/score_mods.cuh"
 #include "gpu/kernels/params/memeff_backward.h"
 #include "gpu/kernels/parts/sink.cuh"
@@ -74,14 +75,16 @@ FA_DEVICE uint32_t flex_masked(const fa_attention_params &f, const memeff_coord 
   return masked;
 }
 
-/* scaled: the pair's score after scale and softcap. */
+/* scaled: the pair's score after scale and softcap. p: what dV is made of, 0 where the pair is dropped; it and dP are scaled
+ * by 1 / (1 - p_drop) here and where dV is stored. */
 template <class MODS, class T>
 FA_DEVICE flex_flow flex_flow_of(const fa_attention_params &f, const flex_query &q, const flex_pair &at,
-                                 bool masked, float scaled, float dp) {
+                                 bool masked, bool dropped, float scaled, float dp) {
+  if (flex_drops<MODS>(f)) dp = dropped ? 0.0f : dp * f.dropout_scale;
   const float logit = flex_modified<MODS, T>(f, q.row, at, scaled);
   if (masked || logit == -infinity() || q.lse == -infinity()) return flex_flow{0.0f, 0.0f};
   const float prob = exp2_approx(multiply(logit - q.lse, 1.44269504088896340736f));
-  return flex_flow{prob, prob == 0.0f ? 0.0f : prob * (dp - q.delta)};
+  return flex_flow{dropped ? 0.0f : prob, prob == 0.0f ? 0.0f : prob * (dp - q.delta)};
 }
 
 /* dS; add: as for MODS::derivative. */

@@ -93,11 +93,11 @@ FA_DEVICE void query_gradients(typename C::score_tile &s, typename C::score_tile
   }
 }
 
-/* With score_mod and mask_mod, dP becomes then(pair, scaled score, P (dP - delta)). kind: of the tile. */
+/* With score_mod and mask_mod, dP becomes then(pair, scaled score, P (Z dP - delta)). kind, dropped: of the tile. */
 template <class C, class F>
 FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score_tile &dp,
                                     const fa_memeff_backward_params &p, const memeff_coord &t, int row, int key,
-                                    int kind, int lane, const F &then) {
+                                    int kind, uint32_t dropped, int lane, const F &then) {
   typedef typename C::MODS M;
   const fa_attention_params &f = p.forward;
   const uint32_t masked = flex_masked<M, C::BN / 8, false>(f, t, row, key, kind, lane);
@@ -112,8 +112,8 @@ FA_DEVICE void flex_query_gradients(typename C::score_tile &s, typename C::score
         float &y = dp[n][2 * r + e];
         const flex_pair at = flex_pair_of(t, i, key + 8 * n + e);
         const float scaled = scaled_score(f, s[n][2 * r + e]);
-        const bool is_masked = masked >> (4 * n + 2 * r + e) & 1;
-        y = then(at, scaled, flex_flow_of<M, typename C::T>(f, q, at, is_masked, scaled, y).g);
+        const bool is_masked = masked >> (4 * n + 2 * r + e) & 1, is_dropped = dropped >> (4 * n + 2 * r + e) & 1;
+        y = then(at, scaled, flex_flow_of<M, typename C::T>(f, q, at, is_masked, is_dropped, scaled, y).g);
       }
     }
   }
@@ -133,10 +133,11 @@ FA_DEVICE void write_pair_dbias(const fa_memeff_backward_params &p, const flex_p
 template <class C>
 FA_DEVICE void query_tile(typename C::score_tile &s, typename C::score_tile &dp,
                           flex_gradients<typename C::MODS, true> &gradients, const fa_memeff_backward_params &p,
-                          const memeff_coord &t, int row, int key, int kind, bool dbias, bool adds, int lane) {
+                          const memeff_coord &t, int row, int key, int kind, uint32_t dropped, bool dbias, bool adds,
+                          int lane) {
   if constexpr (C::MODS::ANY) {
     const fa_flex_args &x = p.forward.flex;
-    flex_query_gradients<C>(s, dp, p, t, row, key, kind, lane,
+    flex_query_gradients<C>(s, dp, p, t, row, key, kind, dropped, lane,
                             [&](const flex_pair &at, float scaled, float g) {
                               if (dbias) write_pair_dbias<typename C::T>(p, at, g);
                               const auto add = gradients.adder(x, g);
@@ -191,9 +192,10 @@ template <class C> FA_DEVICE void memeff_backward_queries(const fa_memeff_backwa
     fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
     fetch_tile<C>(0, x.s_b, key0, col0, f.aligned, thread);
     cp_async_commit();
+    const uint32_t dropped = flex_dropped<typename C::MODS, C::BN / 8, false>(f, t, row, key, lane);
     gemm_s_dp<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
     if (!works) continue;
-    query_tile<C>(s, dp, gradients, p, t, row, key, tile.kind, dbias, col0 == 0, lane);
+    query_tile<C>(s, dp, gradients, p, t, row, key, tile.kind, dropped, dbias, col0 == 0, lane);
     gemm_tile<C>(dq, dp, 0, lane);
   }
   gradients.flush(f.flex, lane);

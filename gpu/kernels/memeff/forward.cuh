@@ -11,6 +11,7 @@
 #ifndef FA_GPU_KERNELS_MEMEFF_FORWARD_CUH
 #define FA_GPU_KERNELS_MEMEFF_FORWARD_CUH
 
+#include "gpu/kernels/memeff/dropout_mods.cuh"
 #include "gpu/kernels/memeff/score_mods.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
@@ -99,17 +100,29 @@ FA_DEVICE void write_rows(const fa_attention_params &p, const memeff_coord &t, c
   }
 }
 
+/* With expressions only calls with dropout have the code. */
+template <class C> FA_DEVICE void store_dropout_used_of(const fa_attention_params &p, int thread) {
+  if constexpr (C::MODS::ANY) {
+    if (C::MODS::drops(p.dropout_used != nullptr)) store_dropout_used(p, thread);
+  } else {
+    store_dropout_used(p, thread);
+  }
+}
+
 /* From raw scores to P (the operand of P V), with O rescaled. */
 template <class C>
 FA_DEVICE void memeff_compute_p(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2],
                             const fa_attention_params &p, const memeff_coord &t, int row, int key, int kind,
-                            int lane) {
+                            uint32_t dropped, int lane) {
   if constexpr (C::MODS::ANY)
     make_flex_logits<typename C::MODS, typename C::T>(s, p, t, row, key, kind, lane);
   else
     make_logits<typename C::T>(s, p, t, row, key);
   memeff_softmax<C>(s, o, rows);
-  if (!C::MODS::ANY && p.dropout_linear) drop_linear(s, p, t, row, key);
+  if constexpr (C::MODS::ANY)
+    drop_flex(s, dropped);
+  else if (p.dropout_linear)
+    drop_linear(s, p, t, row, key);
 }
 
 /* S of this warp's rows and one key block. On entry the first chunk is already in flight; V (its buffer is
@@ -145,7 +158,7 @@ template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
   const int n_cols = (p.head_dim_v + C::VC - 1) / C::VC, col0 = static_cast<int>(blockIdx.x) % n_cols * C::VC;
   const memeff_coord t = load_memeff_coord(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
   const int row0 = static_cast<int>(blockIdx.x) / n_cols * C::BM;
-  if (!C::MODS::ANY) store_dropout_used(p, thread);
+  store_dropout_used_of<C>(p, thread);
   if (row0 >= t.seq.len_q) return;
   const tile_walk<typename C::MODS> tiles(
       p.flex, p.flex.keys, t.batch, t.head, row0 / C::BM,
@@ -165,6 +178,7 @@ template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
   for (int i = tiles.begin(); i < tiles.end(); ++i) {
     const flex_tile at = tiles.at(i);
     const int key0 = at.tile * C::BN, key = key0 + lane % 4 * 2;
+    const uint32_t dropped = flex_dropped<typename C::MODS, C::BN / 8, false>(p, t, row, key, lane);
     typename C::score_tile s = {};
     memeff_gemm_qk<C>(s, p, q, k, v, row0, key0, col0, buffer, works, thread);
     cp_async_wait<0>();
@@ -176,7 +190,7 @@ template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
     }
     cp_async_commit();
     if (!works) continue;
-    memeff_compute_p<C>(s, o, rows, p, t, row, key, at.kind, lane);
+    memeff_compute_p<C>(s, o, rows, p, t, row, key, at.kind, dropped, lane);
     gemm_rows<C::VC>(o, s, memeff_fragment_depth_rows<C::VC>(shared_base() + C::V_AT, lane));
   }
   write_rows<C>(p, t, o, rows, row, col0, lane);
