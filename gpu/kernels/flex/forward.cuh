@@ -108,13 +108,14 @@ template <class C> FA_DEVICE void half_forward(const fa_attention_params &p) {
   FA_NO_UNROLL
   for (int i = tiles.begin(); i < tiles.end(); ++i) {
     const flex_tile at = next;
-    const int key0 = at.tile * C::BN, key = key0 + lane % 4 * 2;
-    const uint32_t dropped = flex_dropped<typename C::MODS, C::BN / 8, false>(p, t, row, key, lane);
+    const int key0 = at.tile * C::BN;
+    uint32_t dropped = 0;
+    if constexpr (C::MODS::DROPS) dropped = flex_dropped<C::BN / 8, false>(p, t, row, key0 + lane % 4 * 2, lane);
     typename C::score_tile s = {};
     if (i + 1 < tiles.end()) next = tiles.at(i + 1);
     half_scores<C>(s, x, key0, i + 1 < tiles.end() ? next.tile * C::BN : -1, buffer, v_buffer, works, thread);
     if (works) {
-      memeff_compute_p<C>(s, o, rows, p, t, row, key, at.kind, dropped, lane);
+      memeff_compute_p<C>(s, o, rows, p, t, row, key0 + lane % 4 * 2, at.kind, dropped, lane);
       gemm_half_rows<C::VC>(o, s,
                                 first_half_rows<C::VC>(shared_base() + C::V_AT + v_buffer * C::V_BYTES, lane),
                                 typename C::T());

@@ -119,8 +119,9 @@ template <class C> FA_DEVICE void memeff_backward_keys(const fa_memeff_backward_
       fetch_tile<C>(0, x.dp_b, row0, col0, f.aligned, thread);
       fetch_tile<C>(1, x.s_b, row0, col0, f.aligned, thread);
       cp_async_commit();
-      const uint32_t dropped =
-          flex_dropped<typename C::MODS, C::BN / 8, true>(f, t, row0 + lane % 4 * 2, key, lane);
+      uint32_t dropped = 0;
+      if constexpr (C::MODS::DROPS)
+        dropped = flex_dropped<C::BN / 8, true>(f, t, row0 + lane % 4 * 2, key, lane);
       gemm_s_dp<C>(s, dp, x, key0, row0, buffer, f.aligned, works, thread);
       if (!works) continue;
       if constexpr (C::MODS::ANY)

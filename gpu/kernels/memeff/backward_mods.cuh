@@ -80,7 +80,7 @@ FA_DEVICE uint32_t flex_masked(const fa_attention_params &f, const memeff_coord 
 template <class MODS, class T>
 FA_DEVICE flex_flow flex_flow_of(const fa_attention_params &f, const flex_query &q, const flex_pair &at,
                                  bool masked, bool dropped, float scaled, float dp) {
-  if (flex_drops<MODS>(f)) dp = dropped ? 0.0f : dp * f.dropout_scale;
+  if (MODS::DROPS && flex_drops(f)) dp = dropped ? 0.0f : dp * f.dropout_scale;
   const float logit = flex_modified<MODS, T>(f, q.row, at, scaled);
   if (masked || logit == -infinity() || q.lse == -infinity()) return flex_flow{0.0f, 0.0f};
   const float prob = exp2_approx(multiply(logit - q.lse, 1.44269504088896340736f));

@@ -192,7 +192,8 @@ template <class C> FA_DEVICE void memeff_backward_queries(const fa_memeff_backwa
     fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
     fetch_tile<C>(0, x.s_b, key0, col0, f.aligned, thread);
     cp_async_commit();
-    const uint32_t dropped = flex_dropped<typename C::MODS, C::BN / 8, false>(f, t, row, key, lane);
+    uint32_t dropped = 0;
+    if constexpr (C::MODS::DROPS) dropped = flex_dropped<C::BN / 8, false>(f, t, row, key, lane);
     gemm_s_dp<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
     if (!works) continue;
     query_tile<C>(s, dp, gradients, p, t, row, key, tile.kind, dropped, dbias, col0 == 0, lane);

@@ -38,8 +38,9 @@ FA_DEVICE void add_dbias(typename C::score_tile &sum, const fa_memeff_backward_p
    * each */
   fetch_operands<C>(x, row0, key0, 0, buffer, f.aligned, thread);
   cp_async_commit();
-  const uint32_t dropped =
-      flex_dropped<typename C::MODS, C::BN / 8, false>(f, t, row, key0 + lane % 4 * 2, lane);
+  uint32_t dropped = 0;
+  if constexpr (C::MODS::DROPS)
+    dropped = flex_dropped<C::BN / 8, false>(f, t, row, key0 + lane % 4 * 2, lane);
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
   gemm_s_dp<C>(s, dp, x, row0, key0, buffer, f.aligned, works, thread);
   if (!works) return;

@@ -7,14 +7,13 @@
 #define FA_GPU_KERNELS_MEMEFF_DROPOUT_MODS_CUH
 
 #include "gpu/kernels/memeff/score.cuh"
-#include "gpu/kernels/mods/call.cuh"
 #include "gpu/kernels/parts/dropout.cuh"
 
 namespace fa {
 
-/* Whether the call drops pairs; a constant on a device, so that kernels of calls that do not have no such code. */
-template <class MODS> FA_DEVICE bool flex_drops(const fa_attention_params &f) {
-  return MODS::drops(f.dropout_linear || (f.dropout_limit & 0xff) != 0xff);
+/* Whether the call drops pairs. */
+FA_DEVICE bool flex_drops(const fa_attention_params &f) {
+  return f.dropout_linear || (f.dropout_limit & 0xff) != 0xff;
 }
 
 FA_DEVICE uint32_t byte_is_dropped(const fa_attention_params &f, uint32_t word, int byte) {
@@ -85,12 +84,15 @@ FA_DEVICE uint32_t linear_dropped(const fa_attention_params &f, const memeff_coo
   return dropped;
 }
 
-/* Which pairs of a warp's tile are dropped: bit 4 n + i for element [n][i]. The tile has 16 keys by 8 N8 rows (BY_KEYS),
+/* Only for MODS that may drop: who calls it asks with `if constexpr`, because even arguments that are then not used change
+ * which registers a kernel takes.
+ *
+ * Which pairs of a warp's tile are dropped: bit 4 n + i for element [n][i]. The tile has 16 keys by 8 N8 rows (BY_KEYS),
  * or 16 rows by 8 N8 keys, both multiples of what they are; row, key: of the lane's element 0. */
-template <class MODS, int N8, bool BY_KEYS>
+template <int N8, bool BY_KEYS>
 FA_DEVICE uint32_t flex_dropped(const fa_attention_params &f, const memeff_coord &t, int row, int key, int lane) {
   static_assert(4 * N8 <= 32 && N8 % 2 == 0, "a bit for each pair, of whole tiles of 16");
-  if (!flex_drops<MODS>(f)) return 0;
+  if (!flex_drops(f)) return 0;
   if (f.dropout_linear) return linear_dropped<N8, BY_KEYS>(f, t, row, key);
   if constexpr (BY_KEYS)
     return tiled_dropped_by_keys<N8>(f, t, row, key);

@@ -102,11 +102,7 @@ FA_DEVICE void write_rows(const fa_attention_params &p, const memeff_coord &t, c
 
 /* With expressions only calls with dropout have the code. */
 template <class C> FA_DEVICE void store_dropout_used_of(const fa_attention_params &p, int thread) {
-  if constexpr (C::MODS::ANY) {
-    if (C::MODS::drops(p.dropout_used != nullptr)) store_dropout_used(p, thread);
-  } else {
-    store_dropout_used(p, thread);
-  }
+  if constexpr (!C::MODS::ANY || C::MODS::DROPS) store_dropout_used(p, thread);
 }
 
 /* From raw scores to P (the operand of P V), with O rescaled. */
@@ -119,10 +115,8 @@ FA_DEVICE void memeff_compute_p(typename C::score_tile &s, typename C::output_ti
   else
     make_logits<typename C::T>(s, p, t, row, key);
   memeff_softmax<C>(s, o, rows);
-  if constexpr (C::MODS::ANY)
-    drop_flex(s, dropped);
-  else if (p.dropout_linear)
-    drop_linear(s, p, t, row, key);
+  if constexpr (C::MODS::DROPS) drop_flex(s, dropped);
+  if (!C::MODS::ANY && p.dropout_linear) drop_linear(s, p, t, row, key);
 }
 
 /* S of this warp's rows and one key block. On entry the first chunk is already in flight; V (its buffer is
@@ -178,7 +172,8 @@ template <class C> FA_DEVICE void memeff_forward(const fa_attention_params &p) {
   for (int i = tiles.begin(); i < tiles.end(); ++i) {
     const flex_tile at = tiles.at(i);
     const int key0 = at.tile * C::BN, key = key0 + lane % 4 * 2;
-    const uint32_t dropped = flex_dropped<typename C::MODS, C::BN / 8, false>(p, t, row, key, lane);
+    uint32_t dropped = 0;
+    if constexpr (C::MODS::DROPS) dropped = flex_dropped<C::BN / 8, false>(p, t, row, key, lane);
     typename C::score_tile s = {};
     memeff_gemm_qk<C>(s, p, q, k, v, row0, key0, col0, buffer, works, thread);
     cp_async_wait<0>();

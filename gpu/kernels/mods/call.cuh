@@ -5,7 +5,7 @@
  *   mask(x, at)                    whether mask_mod leaves the pair visible
  *   derivative(x, s, at, add)      d score_mod / d score. Calls add(buffer, element, derivative) for every
  *                                  read of a buffer whose gradient is wanted, always in the same order
- *   drops(of_call)                 whether the call has dropout: of_call, or a constant on a device
+ *   DROPS                          whether the call may have dropout; on a device, whether it has
  *   READS                          whether there can be such reads: gradients of captured buffers are wanted
  *
  * x: the call's fa_flex_args. On a device the functions are compiled for the call; before it includes this
@@ -29,17 +29,15 @@ typedef fa_flex_pair flex_pair;
 
 /* For kernels of the other families. */
 struct no_mods {
-  static constexpr bool ANY = false, READS = false;
-  FA_DEVICE static constexpr bool drops(bool) { return false; }
+  static constexpr bool ANY = false, READS = false, DROPS = false;
 };
 
 #ifdef __CUDACC__
 #ifdef FA_FLEX_SCORE
 struct flex_mods {
-  static constexpr bool ANY = true, READS = FA_FLEX_READS > 0;
+  static constexpr bool ANY = true, READS = FA_FLEX_READS > 0, DROPS = FA_FLEX_DROPOUT;
   FA_DEVICE static constexpr bool has_score(const fa_flex_args &) { return FA_FLEX_SCORE; }
   FA_DEVICE static constexpr bool has_mask(const fa_flex_args &) { return FA_FLEX_MASK; }
-  FA_DEVICE static constexpr bool drops(bool) { return FA_FLEX_DROPOUT; }
   FA_DEVICE static float score(const fa_flex_args &x, float s, const flex_pair &at) {
 #if FA_FLEX_SCORE
     return fa_flex_score(s, at.b, at.h, at.i, at.j, at.len_q, at.len_k, x.buffer);
@@ -78,10 +76,9 @@ struct flex_mods {
 #endif
 #else
 struct flex_mods {
-  static constexpr bool ANY = true, READS = true;
+  static constexpr bool ANY = true, READS = true, DROPS = true;
   static bool has_score(const fa_flex_args &x) { return x.functions->score; }
   static bool has_mask(const fa_flex_args &x) { return x.functions->mask; }
-  static bool drops(bool of_call) { return of_call; }
   static float score(const fa_flex_args &x, float s, const flex_pair &at) {
     return x.functions->score ? x.functions->score(x.functions->self, s, &at) : s;
   }
