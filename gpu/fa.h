@@ -75,14 +75,16 @@ typedef enum fa_dropout_scheme { FA_DROPOUT_TILED, FA_DROPOUT_LINEAR } fa_dropou
 
 /* ---- expressions and block lists ---- */
 
-enum { FA_FLEX_MAX_BUFFERS = 8, FA_FLEX_MAX_RANK = 4 };
+enum { FA_FLEX_MAX_BUFFERS = 32, FA_FLEX_MAX_RANK = 4 };
 
-/* A captured buffer that expressions read by name: row-major, without gaps. */
+/* A captured buffer that expressions read by name. FA_BOOL is a condition there, FA_I32 and FA_I64 are ints of 32 bits
+ * (of an int64 beyond them the lowest 32), FA_F32, FA_F16 and FA_BF16 floats. */
 typedef struct fa_flex_buffer {
   const char *name; /* letters, digits and _, no digit first; at most 63; not a reserved name */
-  fa_dtype dtype;   /* FA_F32 or FA_I32 */
+  fa_dtype dtype;   /* FA_F32, FA_F16, FA_BF16, FA_I32, FA_I64 or FA_BOOL (a byte, true if it is not 0) */
   int rank;         /* axes: 0 .. FA_FLEX_MAX_RANK; 0: one element, read by the bare name */
   int64_t shape[FA_FLEX_MAX_RANK]; /* each >= 1 */
+  const int64_t *stride; /* [rank], in elements, none negative; 0: the axis repeats one. NULL: row-major, dense */
 } fa_flex_buffer;
 
 /* score_mod and mask_mod, in the language of docs/reference/expressions.md: parsed and checked once and not again per
@@ -196,8 +198,10 @@ typedef struct fa_gradients {
   const float *delta;      /* like lse: precomputed row sums of d_o times o, minus d_lse; o and d_lse are then
                               not read [NULL: computed in the workspace] */
   fa_strides delta_stride;
-  float *dbuffer[FA_FLEX_MAX_BUFFERS]; /* of flex: gradients of f32 buffers, shaped like them; every element
-                                          is written, 0 where score_mod reads nothing [NULL: not wanted] */
+  void *dbuffer[FA_FLEX_MAX_BUFFERS]; /* of flex: gradients of float buffers, in their types and shapes, dense and
+                                         row-major whatever the buffer's strides: each element of the shape has its
+                                         own, also along an axis of stride 0. Summed in float32. Every element is
+                                         written, 0 where score_mod reads nothing [NULL: not wanted] */
   float *dsinks;          /* [heads_q], gradient of the sinks: every element is written, with the same bits in
                              every run. With sinks, d_lse needs sinks_in_lse [NULL: not wanted] */
   int64_t num_splits_key; /* deterministic calls of the fast kernels: how many parts of the keys work at a

@@ -29,14 +29,23 @@ extern "C" {
 #define FA_PLUGIN_HAS(x, member)                                                                             \
   ((size_t)((const char *)&(x)->member - (const char *)(x)) + sizeof(x)->member <= (x)->size)
 
-enum { FA_PLUGIN_F16, FA_PLUGIN_BF16, FA_PLUGIN_F32, FA_PLUGIN_I32, FA_PLUGIN_U8, FA_PLUGIN_F64 };
+enum {
+  FA_PLUGIN_F16,
+  FA_PLUGIN_BF16,
+  FA_PLUGIN_F32,
+  FA_PLUGIN_I32,
+  FA_PLUGIN_U8,
+  FA_PLUGIN_F64,
+  FA_PLUGIN_I64,
+  FA_PLUGIN_BOOL
+};
 enum { FA_PLUGIN_FORWARD = 1, FA_PLUGIN_BACKWARD = 2 }; /* bits of passes */
 
 /* A buffer that score_mod or mask_mod reads. */
 typedef struct fa_plugin_capture {
   size_t size;
   const char *name;
-  int dtype; /* FA_PLUGIN_F32, FA_PLUGIN_I32 */
+  int dtype; /* FA_PLUGIN_F32, FA_PLUGIN_I32; if the hello lists captures_bool, captures_i64 or captures_half, theirs too */
   int rank;  /* 0: a scalar, whose tensor is [1] */
   int64_t shape[4];
   int wants_gradient; /* its gradient is an output of the backward */

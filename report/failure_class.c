@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(FA_T_COUNT < 64, "a bit for each tensor");
+_Static_assert(FA_T_COUNT < 126, "a bit for each tensor");
 
 /* The first "SIG..." of a crash's reason. */
 static void find_signal(const char *reason, char *out, size_t size) {
@@ -36,7 +36,7 @@ static void set_reason(fa_failure_class *c, const char *reason) {
 }
 
 /* The first output; caches come after the outputs. */
-static void set_law(fa_failure_class *c, fa_law law, uint64_t broken, uint64_t nan) {
+static void set_law(fa_failure_class *c, fa_law law, fa_tensor_bits broken, fa_tensor_bits nan) {
   for (int i = 0; i < FA_T_COUNT && c->tensor == FA_T_COUNT; ++i) {
     const int id = (i + FA_T_O) % FA_T_COUNT;
     if (broken >> id & 1) c->tensor = (fa_tensor_id)id;
@@ -45,15 +45,15 @@ static void set_law(fa_failure_class *c, fa_law law, uint64_t broken, uint64_t n
   c->kind = c->tensor < FA_T_COUNT && (nan >> c->tensor & 1) ? FA_KIND_CLASS : FA_KIND_LAW;
 }
 
-uint64_t fa_failure_tensors(const fa_result *r) {
+fa_tensor_bits fa_failure_tensors(const fa_result *r) {
   static const char word[] = "NONDETERMINISTIC: ";
-  uint64_t which = r->law_broken;
+  fa_tensor_bits which = r->law_broken;
   for (int i = 0; i < r->n_verdicts; ++i)
-    if (r->verdict[i].fail || r->verdict[i].vacuous[0]) which |= UINT64_C(1) << r->verdict[i].id;
-  if (r->state == FA_NONDETERMINISTIC) which |= UINT64_C(1) << find_tensor(r->reason);
+    if (r->verdict[i].fail || r->verdict[i].vacuous[0]) which |= FA_TENSOR_BIT(r->verdict[i].id);
+  if (r->state == FA_NONDETERMINISTIC) which |= FA_TENSOR_BIT(find_tensor(r->reason));
   for (const char *at = r->notes; (at = strstr(at, word)); at += sizeof word - 1)
-    which |= UINT64_C(1) << find_tensor(at + sizeof word - 1);
-  return which & ((UINT64_C(1) << FA_T_COUNT) - 1);
+    which |= FA_TENSOR_BIT(find_tensor(at + sizeof word - 1));
+  return which & (FA_TENSOR_BIT(FA_T_COUNT) - 1);
 }
 
 fa_failure_class fa_failure_class_of(const fa_result *r) {
@@ -88,7 +88,7 @@ bool fa_failure_class_from_json(const cJSON *failure, fa_failure_class *out) {
   const cJSON *t;
   const char *law = fa_report_string(cJSON_GetObjectItemCaseSensitive(failure, "case"), "law");
   if (c.state == FA_FAIL && law[0] && strcmp(law, "none") != 0) {
-    const uint64_t broken = fa_report_tensors_at(failure, "law_broken");
+    const fa_tensor_bits broken = fa_report_tensors_at(failure, "law_broken");
     if (!broken || !fa_law_from_name(law, &c.law)) return false;
     set_law(&c, c.law, broken, fa_report_tensors_at(failure, "law_nan"));
   }

@@ -26,7 +26,7 @@ typedef struct fa_failure_class {
 
 fa_failure_class fa_failure_class_of(const fa_result *r);
 /* Every output that the failure names, as bits 1 << fa_tensor_id; 0: none. */
-uint64_t fa_failure_tensors(const fa_result *r);
+fa_tensor_bits fa_failure_tensors(const fa_result *r);
 /* From an entry of a report's "failures". False: the entry lacks data, or another program made it. */
 bool fa_failure_class_from_json(const struct cJSON *failure, fa_failure_class *out);
 bool fa_failure_class_equal(const fa_failure_class *a, const fa_failure_class *b);

@@ -71,12 +71,12 @@ static void read_failed_tensors(const cJSON *failure, fa_result *brief) {
   }
 }
 
-uint64_t fa_report_tensors_at(const cJSON *failure, const char *key) {
-  uint64_t which = 0;
+fa_tensor_bits fa_report_tensors_at(const cJSON *failure, const char *key) {
+  fa_tensor_bits which = 0;
   const cJSON *name;
   cJSON_ArrayForEach(name, cJSON_GetObjectItemCaseSensitive(failure, key)) {
     for (int id = 0; cJSON_IsString(name) && id < FA_T_COUNT; ++id)
-      if (strcmp(fa_tensor_id_name((fa_tensor_id)id), name->valuestring) == 0) which |= UINT64_C(1) << id;
+      if (strcmp(fa_tensor_id_name((fa_tensor_id)id), name->valuestring) == 0) which |= FA_TENSOR_BIT(id);
   }
   return which;
 }

@@ -22,7 +22,7 @@ fa_status fa_report_line_from_report(const struct cJSON *entry, const struct cJS
 fa_status fa_report_add_line(fa_report *r, fa_report_line *line, fa_error *err);
 void fa_report_line_free(fa_report_line *line);
 /* The tensors named in an array of a failure ("law_broken", "law_nan"), as bits 1 << fa_tensor_id. */
-uint64_t fa_report_tensors_at(const struct cJSON *failure, const char *key);
+fa_tensor_bits fa_report_tensors_at(const struct cJSON *failure, const char *key);
 
 /* ---- for report/json.c ---- */
 

@@ -146,7 +146,7 @@ static void add_record(cJSON *o, const fa_result *r) {
 }
 
 /* ["o","lse"] */
-static void add_tensors(cJSON *o, const char *key, uint64_t which) {
+static void add_tensors(cJSON *o, const char *key, fa_tensor_bits which) {
   cJSON *names = which ? cJSON_AddArrayToObject(o, key) : NULL;
   for (int id = 0; names && id < FA_T_COUNT; ++id)
     if (which >> id & 1) cJSON_AddItemToArray(names, cJSON_CreateString(fa_tensor_id_name((fa_tensor_id)id)));

@@ -108,7 +108,7 @@ void fa_report_read_judged(const cJSON *entry, fa_result *brief) {
       const size_t n = strlen(name);
       const bool same = strncmp(ratio->string, name, n) == 0;
       if (same && (ratio->string[n] == 0 || strcmp(ratio->string + n, "_end_to_end") == 0))
-        brief->outputs |= (uint64_t)1 << id;
+        brief->outputs |= FA_TENSOR_BIT(id);
     }
   }
 }

@@ -44,7 +44,7 @@ static bool has_word(const char *text, const char *word) {
 }
 
 bool fa_require_needs_backward(const char *word) {
-  static const char *const needs[] = {"backward", "bias_grad", "dlse", "captures_grad"};
+  static const char *const needs[] = {"backward", "bias_grad", "dlse", "captures_grad", "captures_half_grad"};
   for (size_t i = 0; i < sizeof needs / sizeof *needs; ++i)
     if (strcmp(needs[i], word) == 0) return true;
   return false;

@@ -35,12 +35,12 @@ bool fa_state_is_failure(fa_state s); /* counts as failed: exit code 1 */
  * that are wrong. Several are given only if none explains more than the others. */
 #define FA_EXPLANATIONS 4
 typedef struct fa_explanation {
-  char hypothesis[40]; /* its name in `fa-verify list hypotheses` */
-  char text[160];      /* "window right edge one key short" */
-  uint64_t tensors;    /* bit 1 << fa_tensor_id: the failed tensors that it explains */
-  int64_t wrong;       /* their wrong elements that were looked at */
-  double share;        /* of these, within the bounds of the mistaken computation: 0.95 .. 1 */
-  bool sampled;        /* looked at some of the rows only, for want of time */
+  char hypothesis[40];    /* its name in `fa-verify list hypotheses` */
+  char text[160];         /* "window right edge one key short" */
+  fa_tensor_bits tensors; /* bit 1 << fa_tensor_id: the failed tensors that it explains */
+  int64_t wrong;          /* their wrong elements that were looked at */
+  double share;           /* of these, within the bounds of the mistaken computation: 0.95 .. 1 */
+  bool sampled;           /* looked at some of the rows only, for want of time */
 } fa_explanation;
 
 typedef struct fa_result {
@@ -58,7 +58,7 @@ typedef struct fa_result {
   unsigned passes;                       /* which fa_pass bits were judged */
   bool backward_left_out;                /* the case has a backward, but not on this backend */
   char notes[512];                       /* e.g. "backward not judged: host has no flash backward yet" */
-  uint64_t not_delivered; /* bit 1 << fa_tensor_id: an output that the subject does not write */
+  fa_tensor_bits not_delivered; /* bit 1 << fa_tensor_id: an output that the subject does not write */
   char record[20];  /* read from a report, which has no case_line: what identifies the case; "" otherwise */
   bool known;       /* waived because the baseline has the same failure */
   bool waived;      /* a waiver expects this failure: reported, not counted as one */
@@ -66,14 +66,14 @@ typedef struct fa_result {
   bool malformed;   /* ERROR: the case itself is wrong, such as an expression without a value */
   bool dump_failed; /* --keep was given, but there is no dump; the notes say why */
   fa_law law;       /* the law that judged the case */
-  uint64_t law_broken; /* bit 1 << fa_tensor_id: this tensor breaks it */
-  uint64_t law_nan;    /* of these: by a NaN */
+  fa_tensor_bits law_broken; /* bit 1 << fa_tensor_id: this tensor breaks it */
+  fa_tensor_bits law_nan;    /* of these: by a NaN */
   double seconds, seconds_subject, seconds_reference;
   double worst_ratio;
   uint64_t schedule_seed;
   int64_t
       draw; /* of a random case: which draw, after 0 those that the backend supports (fuzz/generate/within.h) */
-  uint64_t outputs; /* read from a report, which has no verdicts: bit 1 << fa_tensor_id, it was judged */
+  fa_tensor_bits outputs; /* read from a report, which has no verdicts: bit 1 << id, it was judged */
   unsigned
       traps; /* bits 1 << fa_trap (report/untrusted/traps.h): those that the subject, untrusted, was tried with */
   fa_sampled sampled;

@@ -16,6 +16,7 @@ static const struct {
 } types[FA_N_DTYPES] = {
     [FA_F16] = {"f16", 2, {5, 10}}, [FA_BF16] = {"bf16", 2, {8, 7}}, [FA_F32] = {"f32", 4, {8, 23}},
     [FA_I32] = {"i32", 4, {0, 0}},  [FA_U8] = {"u8", 1, {0, 0}},     [FA_F64] = {"f64", 8, {11, 52}},
+    [FA_I64] = {"i64", 8, {0, 0}},  [FA_BOOL] = {"bool", 1, {0, 0}},
 };
 
 size_t fa_dtype_size(fa_dtype t) {
@@ -112,6 +113,8 @@ double fa_half_ulp(fa_dtype t, double x) {
 double fa_dtype_max(fa_dtype t) {
   if (t == FA_I32) return INT32_MAX;
   if (t == FA_U8) return UINT8_MAX;
+  if (t == FA_I64) return 0x1p63 - 1024; /* the largest that a double holds */
+  if (t == FA_BOOL) return 1;
   const int bias = (1 << (types[t].f.exponent_bits - 1)) - 1;
   return (2 - power_of_two(-types[t].f.fraction_bits)) * power_of_two(bias);
 }

@@ -15,10 +15,21 @@
 extern "C" {
 #endif
 
-typedef enum fa_dtype { FA_F16, FA_BF16, FA_F32, FA_I32, FA_U8, FA_F64, FA_N_DTYPES } fa_dtype;
+/* FA_BOOL: a byte, 0 or 1; any byte that is not 0 loads as 1. */
+typedef enum fa_dtype {
+  FA_F16,
+  FA_BF16,
+  FA_F32,
+  FA_I32,
+  FA_U8,
+  FA_F64,
+  FA_I64,
+  FA_BOOL,
+  FA_N_DTYPES
+} fa_dtype;
 
 size_t fa_dtype_size(fa_dtype t);      /* bytes of one element */
-const char *fa_dtype_name(fa_dtype t); /* "f16", "bf16", "f32", "i32", "u8", "f64" */
+const char *fa_dtype_name(fa_dtype t); /* "f16", "bf16", "f32", "i32", "u8", "f64", "i64", "bool" */
 bool fa_dtype_from_name(const char *name, fa_dtype *out);
 bool fa_dtype_is_float(fa_dtype t);
 
@@ -30,7 +41,7 @@ uint16_t fa_f64_to_f16(double x); /* one rounding, not two */
 uint16_t fa_f64_to_bf16(double x);
 float fa_f64_to_f32(double x); /* one rounding, by the hardware's own conversion */
 
-/* Loads the element at p as a double (exact for every type), and stores one: rounds to t; integers truncate
+/* Loads the element at p as a double (exact, but for an i64 beyond 2^53, which is rounded), and stores one: rounds to t; integers truncate
  * and saturate, NaN becomes 0. */
 double fa_load(fa_dtype t, const void *p);
 void fa_store(fa_dtype t, void *p, double x);

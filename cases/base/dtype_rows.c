@@ -28,6 +28,10 @@ void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *o
     LOAD_LOOP(uint8_t, e);
   case FA_F64:
     LOAD_LOOP(double, e);
+  case FA_I64:
+    LOAD_LOOP(int64_t, e);
+  case FA_BOOL:
+    LOAD_LOOP(uint8_t, e != 0);
   case FA_N_DTYPES:
     break;
   }
@@ -89,6 +93,10 @@ void fa_store_row(fa_dtype t, void *p, int64_t stride, int64_t n, const double *
     STORE_LOOP(uint8_t, saturate(x, 0, UINT8_MAX));
   case FA_F64:
     STORE_LOOP(double, x);
+  case FA_I64:
+    STORE_LOOP(int64_t, saturate(x, INT64_MIN, INT64_MAX));
+  case FA_BOOL:
+    STORE_LOOP(uint8_t, x == x && x != 0);
   case FA_N_DTYPES:
     break;
   }

@@ -87,13 +87,33 @@ READER(read_shape) {
   return read_capture_shape(r, v, capture_of(r));
 }
 READER(read_capture_dtype) {
-  READ_WORD(capture_of(r)->is_int, "f32", "i32");
+  static const char *const words[] = {"f32", "f16", "bf16", "i32", "i64", "bool"};
+  int word = 0;
+  const fa_status status = fa_read_word(r, v, words, sizeof words / sizeof *words, &word);
+  if (status == FA_OK) FA_ASSERT(fa_dtype_from_name(words[word], &capture_of(r)->dtype));
+  return status;
+}
+READER(read_capture_strides) {
+  fa_capture *c = capture_of(r);
+  char buffer[80];
+  if (!cJSON_IsArray(v) || cJSON_GetArraySize(v) > FA_MAX_CAPTURE_RANK)
+    return fa_read_fail(r, true, "%s is not an array of at most %d strides", fa_read_describe(v, buffer),
+                        FA_MAX_CAPTURE_RANK);
+  for (const cJSON *e = v->child; e; e = e->next) {
+    size_t mark = fa_read_push_index(r, c->n_strides);
+    TRY(fa_read_int(r, e, 0, FA_MAX_ELEMENTS, &c->stride[c->n_strides++]));
+    fa_read_pop(r, mark);
+  }
+  return FA_OK;
+}
+READER(read_share) {
+  return fa_read_number(r, v, 0, 1, &capture_of(r)->share);
 }
 READER(read_fill_of_capture) {
   return read_capture_fill(r, v, capture_of(r));
 }
 READER(read_below) {
-  return fa_read_int(r, v, 1, INT32_MAX, &capture_of(r)->below);
+  return fa_read_int(r, v, 1, FA_MAX_CAPTURE_I64, &capture_of(r)->below);
 }
 READER(read_sorted) {
   return fa_read_bool(r, v, &capture_of(r)->sorted);
@@ -101,18 +121,29 @@ READER(read_sorted) {
 READER(read_grad) {
   return fa_read_bool(r, v, &capture_of(r)->grad);
 }
-static const fa_case_key capture_keys[] = {{"shape", read_shape},
-                                           {"dtype", read_capture_dtype},
-                                           {"fill", read_fill_of_capture},
-                                           {"below", read_below},
-                                           {"sorted", read_sorted},
-                                           {"grad", read_grad},
-                                           {0}};
+static const fa_case_key capture_keys[] = {
+    {"shape", read_shape},          {"dtype", read_capture_dtype}, {"strides", read_capture_strides},
+    {"fill", read_fill_of_capture}, {"below", read_below},         {"sorted", read_sorted},
+    {"share", read_share},          {"grad", read_grad},           {0}};
 
 static bool is_identifier(const char *s) {
   size_t letters = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_");
   size_t all = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
   return letters > 0 && !s[all] && all < sizeof((fa_capture *)0)->name;
+}
+
+/* What is not said depends on the type. */
+static fa_status read_capture(fa_case_reader *r, const cJSON *e, fa_capture *c) {
+  snprintf(c->fill, sizeof c->fill, "normal");
+  c->dtype = FA_F32;
+  TRY(fa_read_object(r, e, capture_keys));
+  if (!cJSON_GetObjectItemCaseSensitive(e, "grad")) c->grad = fa_capture_is_float(c);
+  const bool has_share = cJSON_GetObjectItemCaseSensitive(e, "share");
+  if (c->dtype != FA_BOOL && has_share)
+    return fa_read_fail(r, true, "share: the buffer is %s; bool ones have a share that is true",
+                        fa_dtype_name(c->dtype));
+  if (c->dtype == FA_BOOL && !has_share) c->share = 0.5;
+  return FA_OK;
 }
 
 fa_status fa_read_buffers(fa_case_reader *r, const cJSON *v) {
@@ -130,10 +161,7 @@ fa_status fa_read_buffers(fa_case_reader *r, const cJSON *v) {
       return fa_read_fail(r, true, "the name is not an identifier of 1 .. %zu letters, digits and _",
                           sizeof c->name - 1);
     snprintf(c->name, sizeof c->name, "%s", e->string);
-    snprintf(c->fill, sizeof c->fill, "normal");
-    c->grad = true;
-    TRY(fa_read_object(r, e, capture_keys));
-    if (c->is_int && !cJSON_GetObjectItemCaseSensitive(e, "grad")) c->grad = false;
+    TRY(read_capture(r, e, c));
     fa_read_pop(r, mark);
   }
   return FA_OK;

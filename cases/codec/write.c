@@ -158,6 +158,12 @@ static void put_dropout(writer *w, const fa_dropout *d) {
   end_object(w, parent);
 }
 
+static void put_capture_strides(writer *w, const fa_capture *c) {
+  cJSON *strides = cJSON_CreateArray();
+  for (int i = 0; i < c->n_strides; ++i) put_element(w, strides, cJSON_CreateNumber((double)c->stride[i]));
+  put(w, "strides", strides);
+}
+
 static void put_captures(writer *w, const fa_problem *p) {
   if (p->n_captures <= 0) return;
   cJSON *parent = begin_object(w, "buffers");
@@ -166,11 +172,13 @@ static void put_captures(writer *w, const fa_problem *p) {
     cJSON *outer = begin_object(w, c->name), *shape = cJSON_CreateArray();
     for (int i = 0; i < c->rank; ++i) put_element(w, shape, cJSON_CreateNumber((double)c->shape[i]));
     put(w, "shape", shape);
-    if (c->is_int) put_text(w, "dtype", "i32");
+    if (c->n_strides) put_capture_strides(w, c);
+    if (c->dtype != FA_F32) put_text(w, "dtype", fa_dtype_name(c->dtype));
     if (strcmp(c->fill, "normal") != 0) put_text(w, "fill", c->fill);
     put_int(w, "below", c->below, 0);
     put_bool(w, "sorted", c->sorted, false);
-    put_bool(w, "grad", c->grad, !c->is_int);
+    if (c->dtype == FA_BOOL) put_number(w, "share", c->share, 0.5);
+    put_bool(w, "grad", c->grad, fa_capture_is_float(c));
     end_object(w, outer);
   }
   end_object(w, parent);

@@ -9,6 +9,12 @@ static const char *type_name(fa_expr_type t) {
   return names[t];
 }
 
+/* What an element is in an expression. */
+static fa_expr_type type_of_element(const fa_capture *c) {
+  if (fa_capture_is_int(c)) return FA_EXPR_INT;
+  return c->dtype == FA_BOOL ? FA_EXPR_BOOL : FA_EXPR_FLOAT;
+}
+
 static fa_expr_type type_of(const fa_expr_parser *p, int x) {
   return p->e.node[x].type;
 }
@@ -128,11 +134,8 @@ int fa_expr_load(fa_expr_parser *p, size_t at, int buffer, const int *index, con
   const fa_capture *c = &p->captures[buffer];
   if (n != c->rank)
     return fa_expr_fail(p, at, "buffer \"%s\" has %d axes, and %d indices here", c->name, c->rank, n);
-  fa_expr_node node = {.op = FA_EXPR_LOAD,
-                       .type = c->is_int ? FA_EXPR_INT : FA_EXPR_FLOAT,
-                       .at = (int)at,
-                       .n_args = n,
-                       .buffer = buffer};
+  fa_expr_node node = {
+      .op = FA_EXPR_LOAD, .type = type_of_element(c), .at = (int)at, .n_args = n, .buffer = buffer};
   for (int k = 0; k < n; ++k) {
     if (type_of(p, index[k]) == FA_EXPR_FLOAT)
       return fa_expr_fail(p, index_at[k], "index %d of \"%s\" is a float; indices are ints", k, c->name);

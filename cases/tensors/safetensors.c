@@ -39,7 +39,7 @@ static bool dtype_from_name(const char *name, fa_dtype *out) {
     const char *name;
     fa_dtype dtype;
   } map[] = {{"F16", FA_F16}, {"BF16", FA_BF16}, {"F32", FA_F32}, {"F64", FA_F64},
-             {"I32", FA_I32}, {"U8", FA_U8},     {"BOOL", FA_U8}};
+             {"I32", FA_I32}, {"I64", FA_I64},   {"U8", FA_U8},   {"BOOL", FA_BOOL}};
   for (size_t i = 0; i < sizeof map / sizeof *map; ++i)
     if (strcmp(name, map[i].name) == 0) return *out = map[i].dtype, true;
   return false;

@@ -11,6 +11,8 @@
 
 #include "cases/base/dtype.h"
 #include "cases/base/status.h"
+#include "cases/expr/capture.h"
+#include "cases/vocabulary/tensor_bits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,8 +65,8 @@ typedef enum fa_tensor_id {
   FA_T_KV_INDICES,
   FA_T_FULL_KV_NUM_BLOCKS,
   FA_T_FULL_KV_INDICES, /* i32, rank 3 and 4 */
-  FA_T_BUFFER_0,        /* captured buffers, one per capture: f32 or i32, its shape ([1] for a scalar) */
-  FA_T_BUFFER_7 = FA_T_BUFFER_0 + 7,
+  FA_T_BUFFER_0,        /* captured buffers, one per capture: of its type and shape ([1] for a scalar) */
+  FA_T_BUFFER_LAST = FA_T_BUFFER_0 + FA_MAX_CAPTURES - 1,
   FA_T_MASK_BITS,   /* u8, bytes of packed bits (cases/vocabulary/mask_bits.h) */
   FA_T_MASK_INDPTR, /* i32 [B + 1]: where a sequence's bytes begin */
   FA_T_O_PARTS,     /* family merge: [part, B, S, H, D] or [part, total, H, D], its own type */
@@ -78,8 +80,9 @@ typedef enum fa_tensor_id {
   FA_T_DK,
   FA_T_DV,
   FA_T_DBIAS,
-  FA_T_DBUFFER_0, /* f32 like buffer, if backward is wanted, the capture has "grad" and score_mod reads it */
-  FA_T_DBUFFER_7 = FA_T_DBUFFER_0 + 7,
+  FA_T_DBUFFER_0, /* of the buffer's type and shape, dense, if backward is wanted, the capture has "grad" and
+                     score_mod reads it */
+  FA_T_DBUFFER_LAST = FA_T_DBUFFER_0 + FA_MAX_CAPTURES - 1,
   FA_T_DO_PARTS, /* like o_parts, lse_parts */
   FA_T_DLSE_PARTS,
   /* added later, behind the others so that these keep their numbers */

@@ -1,6 +1,6 @@
 #include "cases/tensors/table.h"
 
-_Static_assert(FA_T_COUNT <= 64, "a bit for every tensor");
+_Static_assert(FA_T_COUNT <= 126, "a bit for every tensor");
 
 #define IN FA_TENSOR_INPUT
 #define OUT FA_TENSOR_OUTPUT
@@ -73,6 +73,9 @@ static const fa_tensor_info table[FA_T_COUNT] = {
     [FA_T_TOPK_INDICES] = {"topk_indices", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_TOPK_LENGTH] = {"topk_length", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
     BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
+    BUFFER(8), BUFFER(9), BUFFER(10), BUFFER(11), BUFFER(12), BUFFER(13), BUFFER(14), BUFFER(15),
+    BUFFER(16), BUFFER(17), BUFFER(18), BUFFER(19), BUFFER(20), BUFFER(21), BUFFER(22), BUFFER(23),
+    BUFFER(24), BUFFER(25), BUFFER(26), BUFFER(27), BUFFER(28), BUFFER(29), BUFFER(30), BUFFER(31),
 };
 /* clang-format on */
 
@@ -109,10 +112,10 @@ bool fa_tensor_sums_in_any_order(const fa_profile *profile, fa_tensor_id id) {
   return at > 0 && *(const bool *)((const char *)profile + at);
 }
 
-uint64_t fa_tensors_written_by(unsigned passes) {
-  uint64_t set = 0;
+fa_tensor_bits fa_tensors_written_by(unsigned passes) {
+  fa_tensor_bits set = 0;
   for (int id = 0; id < FA_T_COUNT; ++id)
-    if (table[id].direction == FA_TENSOR_OUTPUT && (table[id].pass & passes)) set |= (uint64_t)1 << id;
+    if (table[id].direction == FA_TENSOR_OUTPUT && (table[id].pass & passes)) set |= FA_TENSOR_BIT(id);
   return set;
 }
 

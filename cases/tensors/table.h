@@ -101,6 +101,6 @@ void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]);
 /* True if a kernel with this profile may sum it in any order, so that two runs may differ. */
 bool fa_tensor_sums_in_any_order(const fa_profile *profile, fa_tensor_id id);
 /* A bit (1 << id) for every output that one of these passes writes. */
-uint64_t fa_tensors_written_by(unsigned passes);
+fa_tensor_bits fa_tensors_written_by(unsigned passes);
 
 #endif

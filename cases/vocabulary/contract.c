@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 void fa_contract_init(fa_contract *c) {
-  *c = (fa_contract){.outputs = ~(uint64_t)0, .lse_dtype = FA_F32};
+  *c = (fa_contract){.outputs = ~(fa_tensor_bits)0, .lse_dtype = FA_F32};
 }
 
 static const char *name_of(const char *const *names, int n, int i) {

@@ -5,6 +5,7 @@
 #define FA_CASES_VOCABULARY_CONTRACT_H
 
 #include "cases/base/dtype.h"
+#include "cases/vocabulary/tensor_bits.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,9 +50,9 @@ typedef enum fa_o_of_empty {
 typedef enum fa_lse_alibi { FA_LSE_ALIBI_DISTANCE, FA_LSE_ALIBI_COLUMN, FA_N_LSE_ALIBI } fa_lse_alibi;
 
 typedef struct fa_contract {
-  uint64_t outputs;  /* a bit (1 << fa_tensor_id) for every output that it writes if the call has it */
-  bool lse_base_2;   /* log2 of the sum of 2^(x log2 e): LSE times log2(e) */
-  bool lse_unscaled; /* the LSE divided by the call's scale */
+  fa_tensor_bits outputs; /* a bit (1 << fa_tensor_id) for every output that it writes if the call has it */
+  bool lse_base_2;        /* log2 of the sum of 2^(x log2 e): LSE times log2(e) */
+  bool lse_unscaled;      /* the LSE divided by the call's scale */
   fa_lse_layout lse_layout;
   fa_dtype lse_dtype; /* f32, f64; f16 or bf16: too coarse for the backward, which is judged without it */
   fa_lse_of_empty lse_of_empty;

@@ -172,11 +172,11 @@ static bool same_merge(const fa_parts *a, const fa_parts *b) {
 
 static bool same_capture(const fa_capture *a, const fa_capture *b) {
   if (strcmp(a->name, b->name) != 0 || strcmp(a->fill, b->fill) != 0) return false;
-  if (a->rank != b->rank || a->grad != b->grad || a->is_int != b->is_int || a->sorted != b->sorted ||
-      a->below != b->below)
+  if (a->rank != b->rank || a->grad != b->grad || a->dtype != b->dtype || a->sorted != b->sorted ||
+      a->below != b->below || a->n_strides != b->n_strides || !same_double(a->share, b->share))
     return false;
   for (int i = 0; i < a->rank; ++i)
-    if (a->shape[i] != b->shape[i]) return false;
+    if (a->shape[i] != b->shape[i] || (a->n_strides && a->stride[i] != b->stride[i])) return false;
   return true;
 }
 

@@ -99,20 +99,52 @@ static bool is_identifier(const char *s, size_t max) {
   return true;
 }
 
-static fa_status check_capture_type(const fa_capture *c, fa_fill fill, fa_error *err) {
-  if (!c->is_int) {
-    if (c->below) BAD("$.buffers.%s.below: the buffer is f32; i32 ones are drawn below a number", c->name);
-    if (c->sorted) BAD("$.buffers.%s.sorted: the buffer is f32; i32 ones can be sorted", c->name);
+static fa_status check_ints(const fa_capture *c, const char *type, fa_error *err) {
+  const int64_t most = c->dtype == FA_I32 ? INT32_MAX : FA_MAX_CAPTURE_I64;
+  if (!fa_capture_is_int(c)) {
+    if (c->below)
+      BAD("$.buffers.%s.below: the buffer is %s; i32 and i64 ones are drawn below a number", c->name, type);
+    if (c->sorted)
+      BAD("$.buffers.%s.sorted: the buffer is %s; i32 and i64 ones can be sorted", c->name, type);
     return FA_OK;
   }
-  if (c->below < 1 || c->below > INT32_MAX)
-    BAD("$.buffers.%s.below: %lld; an i32 buffer holds 0 .. below - 1, of at least 1 and at most %d", c->name,
-        (long long)c->below, INT32_MAX);
+  if (c->below < 1 || c->below > most)
+    BAD("$.buffers.%s.below: %lld; an %s buffer holds 0 .. below - 1, of at least 1 and at most %lld",
+        c->name, (long long)c->below, type, (long long)most);
   if (c->sorted && c->below > FA_MAX_SORTED_BELOW)
     BAD("$.buffers.%s.below: %lld; at most %d where sorted", c->name, (long long)c->below,
         FA_MAX_SORTED_BELOW);
-  if (fill != FA_FILL_NORMAL) BAD("$.buffers.%s.fill: the buffer is i32; f32 ones are filled", c->name);
-  if (c->grad) BAD("$.buffers.%s.grad: the buffer is i32 and has no gradient", c->name);
+  return FA_OK;
+}
+
+static fa_status check_capture_type(const fa_capture *c, fa_fill fill, fa_error *err) {
+  const char *type = (unsigned)c->dtype < FA_N_DTYPES ? fa_dtype_name(c->dtype) : "out of range";
+  if (!fa_capture_is_int(c) && c->dtype != FA_BOOL && c->dtype != FA_F32 && c->dtype != FA_F16 &&
+      c->dtype != FA_BF16)
+    BAD("$.buffers.%s.dtype: %s; must be f32, f16, bf16, i32, i64 or bool", c->name, type);
+  TRY(check_ints(c, type, err));
+  if (c->dtype == FA_BOOL ? !(c->share >= 0 && c->share <= 1) : c->share != 0)
+    BAD("$.buffers.%s.share: %g; a bool buffer has one in [0, 1], and no other has any", c->name, c->share);
+  if (fa_capture_is_float(c)) return FA_OK;
+  if (fill != FA_FILL_NORMAL)
+    BAD("$.buffers.%s.fill: the buffer is %s; f32, f16 and bf16 ones are filled", c->name, type);
+  if (c->grad) BAD("$.buffers.%s.grad: the buffer is %s and has no gradient", c->name, type);
+  return FA_OK;
+}
+
+static fa_status check_capture_strides(const fa_capture *c, fa_error *err) {
+  if (c->n_strides == 0) return FA_OK;
+  if (c->n_strides != c->rank)
+    BAD("$.buffers.%s.strides: %d of them, and %d axes", c->name, c->n_strides, c->rank);
+  for (int i = 0; i < c->rank; ++i)
+    if (c->stride[i] < 0 || c->stride[i] > FA_MAX_ELEMENTS)
+      BAD("$.buffers.%s.strides[%d]: %lld is not in 0 .. %lld", c->name, i, (long long)c->stride[i],
+          (long long)FA_MAX_ELEMENTS);
+  if (fa_capture_span(c) > FA_MAX_ELEMENTS)
+    BAD("$.buffers.%s.strides: the buffer spans more than %lld elements", c->name,
+        (long long)FA_MAX_ELEMENTS);
+  if (!fa_capture_is_distinct(c))
+    BAD("$.buffers.%s.strides: elements share memory; only an axis of stride 0 may repeat them", c->name);
   return FA_OK;
 }
 
@@ -137,6 +169,7 @@ static fa_status check_capture(const fa_problem *p, int k, fa_error *err) {
   if (!memchr(c->fill, 0, sizeof c->fill) || !fa_fill_from_name(c->fill, &fill))
     BAD("$.buffers.%s.fill: \"%.*s\" is no fill", c->name, (int)sizeof c->fill, c->fill);
   if (!fa_fill_is_general(fill)) BAD("$.buffers.%s.fill: \"%s\" is not for buffers", c->name, c->fill);
+  TRY(check_capture_strides(c, err));
   return check_capture_type(c, fill, err);
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static fa_status words_of(const fa_session *s, int64_t index, int64_t draw, uint64_t *words, fa_error *err) {
+static fa_status words_of(const fa_session *s, int64_t index, int64_t draw, fa_word_bits *words, fa_error *err) {
   fa_case c;
   const fa_status status = fa_source_get(&s->source, index, draw, &c, err);
   if (status != FA_OK) return status;
@@ -22,7 +22,7 @@ static bool was_judged(const fa_result *r, int word) {
 
 fa_status fa_session_note_tried(fa_session *s, int64_t case_index, const fa_result *r, fa_error *err) {
   fa_case_origin unused;
-  uint64_t wanted, had;
+  fa_word_bits wanted, had;
   if (!fa_source_origin(&s->source, case_index, &unused)) return FA_OK;
   if (!s->tried) s->tried = calloc(FA_MAX_WORDS, sizeof *s->tried);
   if (!s->tried) return fa_fail(err, FA_ERR_MEMORY, "out of memory");

@@ -173,7 +173,7 @@ typedef fa_status hide_fn(const fa_rules *r, const fa_case *named, int64_t i, fa
                           fa_error *err);
 
 /* Adds what `make` makes of a case, if it can. */
-static fa_status hide_beside(fa_session *s, const fa_case *named, hide_fn *make, bool *found, uint64_t *words,
+static fa_status hide_beside(fa_session *s, const fa_case *named, hide_fn *make, bool *found, fa_word_bits *words,
                              fa_error *err) {
   fa_case hidden;
   const fa_status status = make(s->rules, named, s->hidden.n, &hidden, found, err);
@@ -183,7 +183,7 @@ static fa_status hide_beside(fa_session *s, const fa_case *named, hide_fn *make,
 }
 
 /* A neighbour of every case that was written down, and one that is long. words: receives what the run's cases have. */
-static fa_status add_neighbours(fa_session *s, uint64_t *words, fa_error *err) {
+static fa_status add_neighbours(fa_session *s, fa_word_bits *words, fa_error *err) {
   const int64_t n = s->n_items;
   bool found = false, has_long = false;
   fa_status status = FA_OK;
@@ -203,7 +203,7 @@ static fa_status add_neighbours(fa_session *s, uint64_t *words, fa_error *err) {
 }
 
 /* A case for every word of the contract that no other case has. */
-static fa_status add_missing(fa_session *s, uint64_t words, fa_error *err) {
+static fa_status add_missing(fa_session *s, fa_word_bits words, fa_error *err) {
   fa_status status = FA_OK;
   for (int w = 0; status == FA_OK && fa_word_at(w); ++w) {
     fa_case hidden;
@@ -227,7 +227,7 @@ static void shuffle(fa_session *s) {
 }
 
 fa_status fa_session_hide(fa_session *s, fa_error *err) {
-  uint64_t words = 0;
+  fa_word_bits words = 0;
   fa_status status = FA_OK;
   if (!s->rules || !s->item) return FA_OK;
   if (fa_rules_have(s->rules, FA_LAYER_HIDDEN)) {

@@ -240,7 +240,7 @@ static bool matches(const waiver *w, const fa_problem *p, const char *device, co
 static bool expects(const waiver *w, const fa_result *r) {
   if (!w->state[r->state]) return false;
   if (!w->has_tensors) return true;
-  const uint64_t wrong = fa_failure_tensors(r);
+  const fa_tensor_bits wrong = fa_failure_tensors(r);
   for (int id = 0; id < FA_T_COUNT; ++id)
     if ((wrong >> id & 1) && !w->tensor[id]) return false;
   return wrong != 0; /* a refusal, for example, is about no tensor */

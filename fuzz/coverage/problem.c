@@ -167,10 +167,39 @@ static bool reads_like(const fa_problem *p, int rank, bool is_int) {
   for (int k = 0; k < p->n_captures; ++k) {
     const fa_capture *c = &p->captures[k];
     const bool size = rank < 2 || (c->shape[0] == p->seqlen_q && c->shape[1] == p->seqlen_k);
-    reads |= c->rank == rank && c->is_int == is_int && size && fa_expr_reads(&e, k);
+    reads |= c->rank == rank && fa_capture_is_int(c) == is_int && size && fa_expr_reads(&e, k);
   }
   fa_expr_free(&e);
   return reads;
+}
+
+static bool has_buffer(const fa_problem *p, fa_dtype dtype, bool with_gradient) {
+  for (int k = 0; k < p->n_captures; ++k)
+    if (p->captures[k].dtype == dtype && (!with_gradient || (p->backward && p->captures[k].grad)))
+      return true;
+  return false;
+}
+
+/* A buffer with strides of its own; repeated: one of them is 0 and repeats an element. */
+static bool has_strides(const fa_problem *p, bool repeated) {
+  bool found = false;
+  for (int k = 0; k < p->n_captures; ++k) {
+    const fa_capture *c = &p->captures[k];
+    for (int i = 0; i < c->n_strides; ++i) found |= !repeated || (c->stride[i] == 0 && c->shape[i] > 1);
+  }
+  return found;
+}
+
+static void cover_buffers(fa_coverage *v, const fa_problem *p) {
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of bool", has_buffer(p, FA_BOOL, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 40, "buffer of i64", has_buffer(p, FA_I64, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of f16", has_buffer(p, FA_F16, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of bf16", has_buffer(p, FA_BF16, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 40, "gradient of a buffer of 16 bits",
+                  has_buffer(p, FA_F16, true) || has_buffer(p, FA_BF16, true));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer with strides", has_strides(p, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 30, "buffer with an axis of stride 0", has_strides(p, true));
+  fa_coverage_see(v, FA_COVER_SCORES, 5, "more than 8 buffers", p->n_captures > 8);
 }
 
 static void cover_families(fa_coverage *v, const fa_problem *p) {
@@ -199,6 +228,7 @@ static void cover_families(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_SCORES, 30, "buffer of one element", reads_like(p, 0, false));
   fa_coverage_see(v, FA_COVER_SCORES, 30, "buffer of as many elements as pairs", reads_like(p, 2, false));
   fa_coverage_see(v, FA_COVER_SCORES, 60, "i32 buffer in score_mod", reads_like(p, 1, true));
+  cover_buffers(v, p);
   fa_coverage_see(v, FA_COVER_SCORES, 60, "blocks above 128",
                   s->present && (s->q_block > 128 || s->kv_block > 128));
   fa_coverage_see(v, FA_COVER_SCORES, 60, "blocks of 48, 80 or 96",

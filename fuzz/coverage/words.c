@@ -54,17 +54,17 @@ const char *fa_word_at(int i) {
   return i < 0 ? NULL : i < N_OWN ? own[i].name : fa_feature_name(i - N_OWN);
 }
 
-uint64_t fa_words_of(const fa_problem *p) {
-  uint64_t words = 0;
+fa_word_bits fa_words_of(const fa_problem *p) {
+  fa_word_bits words = 0;
   for (int i = 0; fa_word_at(i); ++i) {
     FA_ASSERT(i < FA_MAX_WORDS);
     const bool has = i < N_OWN ? own[i].is_in(p) : fa_feature_at(i - N_OWN)->is_in(p);
-    words |= (uint64_t)has << i;
+    words |= (fa_word_bits)has << i;
   }
   return words;
 }
 
-void fa_words_text(uint64_t words, char *out, size_t size) {
+void fa_words_text(fa_word_bits words, char *out, size_t size) {
   size_t used = 0;
   out[0] = 0;
   for (int i = 0; fa_word_at(i) && used < size; ++i)

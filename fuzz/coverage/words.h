@@ -7,14 +7,15 @@
 
 #include <stddef.h>
 
-#define FA_MAX_WORDS 64
+#define FA_MAX_WORDS 128
+typedef unsigned __int128 fa_word_bits;
 #define FA_WORDS_TEXT 512 /* enough for all words of one case */
 
 /* The i-th word; NULL behind the last. */
 const char *fa_word_at(int i);
 /* Bit i: the problem has word i. */
-uint64_t fa_words_of(const fa_problem *p);
+fa_word_bits fa_words_of(const fa_problem *p);
 /* "f16 flash causal gqa" */
-void fa_words_text(uint64_t words, char *out, size_t size);
+void fa_words_text(fa_word_bits words, char *out, size_t size);
 
 #endif

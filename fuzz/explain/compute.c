@@ -27,7 +27,7 @@ static bool needs_forward(const fa_failure *x, const fa_mistake *m) {
 }
 
 /* One backward, of these rows and keys. forward: the mistaken one, or NULL where the subject's own serves. */
-static fa_status backward(const fa_failure *x, fa_mistake *m, const fa_wants *forward, uint64_t set,
+static fa_status backward(const fa_failure *x, fa_mistake *m, const fa_wants *forward, fa_tensor_bits set,
                           fa_wants *out, fa_error *err) {
   const fa_judged *j = x->judged;
   const fa_ref_options options = options_of(x, m);
@@ -48,10 +48,10 @@ static void set_parts(fa_mistake *m, const fa_scope *s, bool rows, bool keys) {
   m->twist.n_keys = keys ? s->n_keys : 0;
 }
 
-static fa_status compute_backward(const fa_failure *x, fa_mistake *m, uint64_t set, const fa_scope *s,
+static fa_status compute_backward(const fa_failure *x, fa_mistake *m, fa_tensor_bits set, const fa_scope *s,
                                   fa_wants *out, fa_error *err) {
-  const uint64_t of_keys = set & (FA_BIT(FA_T_DK) | FA_BIT(FA_T_DV)),
-                 others = set & FA_OF_BACKWARD & ~of_keys;
+  const fa_tensor_bits of_keys = set & (FA_BIT(FA_T_DK) | FA_BIT(FA_T_DV)),
+                       others = set & FA_OF_BACKWARD & ~of_keys;
   fa_wants forward = {0};
   fa_status status = FA_OK;
   if (needs_forward(x, m)) {
@@ -96,7 +96,7 @@ static void finish(const fa_failure *x, const fa_mistake *m, const fa_scope *s, 
   if (m->after) m->after(m, x, out);
 }
 
-fa_status fa_mistake_compute(const fa_failure *x, fa_mistake *m, uint64_t set, const fa_scope *s,
+fa_status fa_mistake_compute(const fa_failure *x, fa_mistake *m, fa_tensor_bits set, const fa_scope *s,
                              fa_wants *out, fa_error *err) {
   fa_status status = FA_OK;
   memset(out, 0, sizeof *out);

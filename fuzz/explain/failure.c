@@ -57,7 +57,7 @@ static fa_status set_tensor(fa_failure *x, fa_tensor_id id, const fa_want *right
     t->compared += compared;
     t->wrong += compared && !good;
   }
-  x->set |= (uint64_t)1 << id;
+  x->set |= FA_TENSOR_BIT(id);
   return FA_OK;
 }
 

@@ -25,9 +25,10 @@ typedef struct fa_failure {
   fa_ref_call place; /* the call's geometry, of the right problem */
   int n;
   fa_failed tensor[FA_T_COUNT];
-  uint64_t set;          /* bit 1 << id of each that is to be explained */
-  uint64_t consequences; /* gradients that are right, but for a backward that starts from a wrong forward */
-  double seconds;        /* how long it may take */
+  fa_tensor_bits set; /* bit 1 << id of each that is to be explained */
+  fa_tensor_bits
+      consequences; /* gradients that are right, but for a backward that starts from a wrong forward */
+  double seconds;   /* how long it may take */
   double began, began_here, began_work; /* when it began, on the clocks of fa_failure_left */
 } fa_failure;
 

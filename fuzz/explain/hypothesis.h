@@ -54,7 +54,7 @@ void fa_each_forward_row(const fa_mistake *m, const fa_failure *x, fa_wants *w,
 
 typedef struct fa_hypothesis {
   const char *name, *what; /* what the kernel did, as fa-verify list hypotheses prints it */
-  uint64_t tensors;        /* bit 1 << id: those that it may explain */
+  fa_tensor_bits tensors;  /* bit 1 << id: those that it may explain */
   int variants;
   /* Makes a mistake, which is none so far, this one. False: this problem has no such variant. */
   bool (*make)(const fa_failure *x, int variant, fa_mistake *m);
@@ -63,11 +63,11 @@ typedef struct fa_hypothesis {
 /* What it may explain, in words: "all", "forward", "gradients", or the tensors' names. */
 void fa_hypothesis_tensors(const fa_hypothesis *h, char *text, size_t size);
 
-#define FA_BIT(id) ((uint64_t)1 << (id))
+#define FA_BIT(id) FA_TENSOR_BIT(id)
 #define FA_OF_FORWARD (FA_BIT(FA_T_O) | FA_BIT(FA_T_LSE))
 #define FA_OF_BACKWARD                                                                                       \
   (FA_BIT(FA_T_DQ) | FA_BIT(FA_T_DK) | FA_BIT(FA_T_DV) | FA_BIT(FA_T_DBIAS) | FA_OF_BUFFERS)
-#define FA_OF_BUFFERS ((uint64_t)0xff << FA_T_DBUFFER_0)
+#define FA_OF_BUFFERS (FA_BIT(FA_T_DBUFFER_LAST + 1) - FA_BIT(FA_T_DBUFFER_0))
 #define FA_OF_ALL (FA_OF_FORWARD | FA_OF_BACKWARD)
 
 /* The tables, each ended by a row without a name; the list ends with NULL. */

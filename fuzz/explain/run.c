@@ -15,7 +15,7 @@
 /* A mistake that explains something. */
 typedef struct finding {
   const fa_hypothesis *h;
-  uint64_t tensors;
+  fa_tensor_bits tensors;
   int64_t wrong, explained;
   double away; /* of a rounding: how far from its values, of the distance from the right ones */
   bool in_part, sampled;
@@ -36,7 +36,7 @@ static double share_of(const finding *f) {
 }
 
 /* Tries a mistake on a scope. */
-static fa_status try_on(search *s, fa_mistake *m, const fa_scope *scope, uint64_t set, finding *out,
+static fa_status try_on(search *s, fa_mistake *m, const fa_scope *scope, fa_tensor_bits set, finding *out,
                         fa_error *err) {
   const bool computes = !m->moved && !m->zero;
   fa_wants wants = {0};
@@ -65,7 +65,7 @@ static fa_status try_on(search *s, fa_mistake *m, const fa_scope *scope, uint64_
 
 /* Which of two findings says more. */
 static bool is_better(const finding *a, const finding *b) {
-  const int n_a = __builtin_popcountll(a->tensors), n_b = __builtin_popcountll(b->tensors);
+  const int n_a = fa_tensor_bits_count(a->tensors), n_b = fa_tensor_bits_count(b->tensors);
   if (n_a != n_b) return n_a > n_b;
   if (a->in_part != b->in_part) return b->in_part;
   if (a->away > 0 && b->away > 0) return a->away < CLEARLY_NEARER * b->away;
@@ -90,15 +90,15 @@ static fa_status keep(search *s, const finding *f, fa_error *err) {
 }
 
 /* Of tensors that have no rows to choose from, all must be computed. */
-static uint64_t only_whole(const fa_failure *x) {
-  uint64_t set = 0;
+static fa_tensor_bits only_whole(const fa_failure *x) {
+  fa_tensor_bits set = 0;
   for (int i = 0; i < x->n; ++i)
     if (!fa_tensor_has_places(x->tensor[i].id)) set |= FA_BIT(x->tensor[i].id);
   return set;
 }
 
 /* The tensor of the set that a glance at costs least; NULL: none. */
-static const fa_failed *cheapest(const fa_failure *x, uint64_t set) {
+static const fa_failed *cheapest(const fa_failure *x, fa_tensor_bits set) {
   static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DV, FA_T_DK};
   for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i)
     if (set & FA_BIT(ids[i])) return fa_failure_find(x, ids[i]);
@@ -106,8 +106,8 @@ static const fa_failed *cheapest(const fa_failure *x, uint64_t set) {
 }
 
 /* Leaves of the set what a glance does not rule out: the values alone, of one tensor of each pass. */
-static fa_status glance(search *s, fa_mistake *m, uint64_t *set, fa_error *err) {
-  const uint64_t passes[] = {FA_OF_FORWARD, FA_OF_BACKWARD};
+static fa_status glance(search *s, fa_mistake *m, fa_tensor_bits *set, fa_error *err) {
+  const fa_tensor_bits passes[] = {FA_OF_FORWARD, FA_OF_BACKWARD};
   fa_status status = FA_OK;
   if (m->moved || m->zero || m->after || m->profile.delta != s->x.config->profile->delta) return FA_OK;
   m->values_only = true;
@@ -126,12 +126,12 @@ static fa_status glance(search *s, fa_mistake *m, uint64_t *set, fa_error *err) 
 }
 
 /* Tries it on some rows first if the case is large, and then, if there is time, on all of what these explain. */
-static fa_status try_by_size(search *s, fa_mistake *m, uint64_t set, finding *f, fa_error *err) {
-  const uint64_t last = set & only_whole(&s->x);
+static fa_status try_by_size(search *s, fa_mistake *m, fa_tensor_bits set, finding *f, fa_error *err) {
+  const fa_tensor_bits last = set & only_whole(&s->x);
   fa_status status = FA_OK;
   if (!s->sample_first) return try_on(s, m, &s->whole, set, f, err);
-  const uint64_t placed = set & ~last;
-  uint64_t left = placed;
+  const fa_tensor_bits placed = set & ~last;
+  fa_tensor_bits left = placed;
   if (placed && (status = glance(s, m, &left, err)) != FA_OK) return status;
   set = left | last;
   if (placed && !left) return FA_OK;
@@ -182,14 +182,14 @@ static fa_status try_all(search *s, fa_error *err) {
 }
 
 /* The best finding for these tensors; NULL: none. */
-static const finding *best_for(const search *s, uint64_t set) {
+static const finding *best_for(const search *s, fa_tensor_bits set) {
   const finding *best = NULL;
   for (int i = 0; i < s->n; ++i)
     if ((s->found[i].tensors & set) && (!best || is_better(&s->found[i], best))) best = &s->found[i];
   return best;
 }
 
-static void report(const finding *f, uint64_t consequences, fa_result *r) {
+static void report(const finding *f, fa_tensor_bits consequences, fa_result *r) {
   if (r->n_explanations == FA_EXPLANATIONS) return;
   fa_explanation *e = &r->explanation[r->n_explanations++];
   const bool of_forward = f->tensors & FA_OF_FORWARD;
@@ -203,10 +203,10 @@ static void report(const finding *f, uint64_t consequences, fa_result *r) {
 
 /* The best finding, and those that are as good; then for the tensors that these leave. */
 static void report_best(const search *s, fa_result *r) {
-  uint64_t left = s->x.set;
+  fa_tensor_bits left = s->x.set;
   const finding *best;
   while (left && (best = best_for(s, left))) {
-    uint64_t done = 0;
+    fa_tensor_bits done = 0;
     for (int i = 0; i < s->n; ++i) {
       const finding *f = &s->found[i];
       if (!(f->tensors & left) || is_better(best, f)) continue;
@@ -222,7 +222,7 @@ static void report_best(const search *s, fa_result *r) {
 static fa_status set_aside_consequences(search *s, fa_error *err) {
   fa_failure *x = &s->x;
   const fa_scope *scope = s->sample_first ? &s->sample : &s->whole;
-  const uint64_t gradients = x->set & FA_OF_BACKWARD & ~(s->sample_first ? only_whole(x) : 0);
+  const fa_tensor_bits gradients = x->set & FA_OF_BACKWARD & ~(s->sample_first ? only_whole(x) : 0);
   fa_mistake none;
   fa_wants wants;
   if (!(x->set & FA_OF_FORWARD) || !gradients || !(x->judged->from_o || x->judged->from_lse)) return FA_OK;

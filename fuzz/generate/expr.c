@@ -21,16 +21,47 @@ static int64_t at_least_one(int64_t n) {
   return n > 0 ? n : 1;
 }
 
+/* Strides that are not dense: transposed or with gaps, or an axis that repeats one element. */
+static void lay_out(fa_gen_expr *x, fa_capture *c) {
+  if (c->rank == 0 || !fa_rng_chance(&x->r, 0.2)) return;
+  const int64_t gap = fa_rng_range(&x->r, 1, 3), inner = c->shape[c->rank - 1];
+  const int repeated = (int)fa_rng_below(&x->r, 2 * c->rank); /* at or above rank: none */
+  c->n_strides = c->rank;
+  if (c->rank == 2 && fa_rng_chance(&x->r, 0.5)) {
+    c->stride[0] = gap;
+    c->stride[1] = gap * c->shape[0];
+  } else {
+    c->stride[c->rank - 1] = gap;
+    if (c->rank == 2) c->stride[0] = gap * inner + gap - 1;
+  }
+  if (repeated < c->rank) c->stride[repeated] = 0;
+}
+
 /* Adds a buffer; writes its name to name[16]. False: there are enough. */
 static bool add_buffer(fa_gen_expr *x, const char *stem, int rank, int64_t n0, int64_t n1, char *name) {
   static const char *const fills[] = {"normal", "normal", "small", "uniform"};
+  static const fa_dtype types[] = {FA_F32, FA_F32, FA_F16, FA_BF16};
   if (x->n_captures == FA_MAX_CAPTURES) return false;
   fa_capture *c = &x->capture[x->n_captures];
-  *c = (fa_capture){.rank = rank, .shape = {n0, n1}, .grad = fa_rng_chance(&x->r, 0.8)};
+  *c = (fa_capture){.rank = rank,
+                    .shape = {n0, n1},
+                    .dtype = types[fa_rng_below(&x->r, 4)],
+                    .grad = fa_rng_chance(&x->r, 0.8)};
   snprintf(name, 16, "%.8s_%d", stem, x->n_captures);
   snprintf(c->name, sizeof c->name, "%s", name);
   snprintf(c->fill, sizeof c->fill, "%s", fills[fa_rng_below(&x->r, 4)]);
+  lay_out(x, c);
   ++x->n_captures;
+  return true;
+}
+
+static bool add_bools(fa_gen_expr *x, int rank, int64_t n0, int64_t n1, char *name) {
+  if (!add_buffer(x, "keep", rank, n0, n1, name)) return false;
+  fa_capture *c = &x->capture[x->n_captures - 1];
+  snprintf(c->fill, sizeof c->fill, "normal");
+  c->grad = false;
+  c->dtype = FA_BOOL;
+  c->share = 0.125 * (double)fa_rng_range(&x->r, 1, 7);
   return true;
 }
 
@@ -39,7 +70,7 @@ static bool add_ints(fa_gen_expr *x, const char *stem, int64_t n, int64_t below,
   fa_capture *c = &x->capture[x->n_captures - 1];
   snprintf(c->fill, sizeof c->fill, "normal");
   c->grad = false;
-  c->is_int = true;
+  c->dtype = fa_rng_chance(&x->r, 0.4) ? FA_I64 : FA_I32;
   c->sorted = sorted;
   c->below = below;
   return true;
@@ -52,12 +83,31 @@ static bool add_documents(fa_gen_expr *x, int64_t n, char *name) {
 
 /* ---- scores ---- */
 
+/* More buffers than there could be once. */
+static void with_many(fa_gen_expr *x, const char *s, char *out) {
+  char name[16];
+  size_t n = (size_t)snprintf(out, TEXT, "(%s", s);
+  for (int64_t left = fa_rng_range(&x->r, 9, 14); left > 0; --left) {
+    if (!add_buffer(x, "w", 1, x->p->heads_q, 0, name)) break;
+    n += (size_t)snprintf(out + n, TEXT - n, " + 0.1 * %s[h]", name);
+  }
+  snprintf(out + n, TEXT - n, ")");
+}
+
 static void with_buffer(fa_gen_expr *x, const char *s, char *out) {
   const int64_t rows = at_least_one(x->p->seqlen_q), keys = at_least_one(x->p->seqlen_k),
                 heads = x->p->heads_q;
   const int64_t reach = fa_rng_range(&x->r, 1, 40), longest = rows > keys ? rows : keys;
   char name[16], other[16];
-  switch (fa_rng_below(&x->r, 9)) {
+  switch (fa_rng_below(&x->r, 11)) {
+  case 9: /* where a buffer says so */
+    if (!add_bools(x, 1, keys, 0, name)) break;
+    snprintf(out, TEXT, "(%s[kv_idx] ? %s : 0.5 * %s)", name, s, s);
+    return;
+  case 10:
+    if (x->n_captures > 4 || !fa_rng_chance(&x->r, 0.3)) break;
+    with_many(x, s, out);
+    return;
   case 5: /* one element, read by every pair */
     if (!add_buffer(x, "one", 0, 0, 0, name)) break;
     snprintf(out, TEXT, "(%s * (1.0 + 0.125 * %s))", s, name);
@@ -157,7 +207,15 @@ static void mask_part(fa_gen_expr *x, char *out) {
   const int64_t longest = rows > keys ? rows : keys, n = fa_rng_range(&x->r, 0, longest),
                 side = fa_rng_range(&x->r, 1, 30);
   char name[16];
-  switch (fa_rng_below(&x->r, 12)) {
+  switch (fa_rng_below(&x->r, 14)) {
+  case 11: /* padding */
+    if (!add_bools(x, 2, x->p->batch, keys, name)) break;
+    snprintf(out, TEXT, "%s[b, kv_idx]", name);
+    return;
+  case 12:
+    if (rows * keys > 100000 || !add_bools(x, 2, rows, keys, name)) break;
+    snprintf(out, TEXT, "%s[q_idx][kv_idx]", name);
+    return;
   case 9: /* fully masked rows */
     snprintf(out, TEXT, "q_idx %% %lld != 1", (long long)side + 1);
     return;

@@ -9,13 +9,13 @@
 void fa_declaration_of(const fa_backend *b, void *self, const fa_problem *p, fa_declaration *out);
 
 /* Bits (1 << fa_tensor_id) of the outputs that the call has and one of these passes writes. */
-uint64_t fa_outputs_of(const fa_tensors *t, unsigned passes);
+fa_tensor_bits fa_outputs_of(const fa_tensors *t, unsigned passes);
 /* Of these, those that a run says it has not written: by its outcome, or by their absence afterwards. */
-uint64_t fa_outputs_left_out(const fa_tensors *before, const fa_tensors *after, unsigned passes,
-                             const fa_outcome *outcome);
+fa_tensor_bits fa_outputs_left_out(const fa_tensors *before, const fa_tensors *after, unsigned passes,
+                                   const fa_outcome *outcome);
 /* Takes the outputs out of the set: nothing compares, dumps or reads them any more. */
-void fa_outputs_drop(fa_tensors *t, uint64_t outputs);
+void fa_outputs_drop(fa_tensors *t, fa_tensor_bits outputs);
 /* Records them in the result, with a note: "not delivered, not judged: lse, dbias". None: nothing. */
-void fa_result_not_delivered(fa_result *r, uint64_t outputs);
+void fa_result_not_delivered(fa_result *r, fa_tensor_bits outputs);
 
 #endif

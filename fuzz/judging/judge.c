@@ -164,7 +164,8 @@ static const char *unusable_forward(const judge *j) {
 }
 
 /* set: a bit for each tensor, 1 << id; skips those without a want. */
-static fa_status judge_set(judge *j, uint64_t set, fa_wants *wants, const fa_from *from, fa_error *err) {
+static fa_status judge_set(judge *j, fa_tensor_bits set, fa_wants *wants, const fa_from *from,
+                           fa_error *err) {
   fa_status status = FA_OK;
   for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id)
     if (set >> id & 1) status = judge_tensor(j, (fa_tensor_id)id, &wants->t[id], from, err);
@@ -172,10 +173,10 @@ static fa_status judge_set(judge *j, uint64_t set, fa_wants *wants, const fa_fro
 }
 
 /* The caches, which a call may write to. */
-static uint64_t caches_of(const fa_problem *p) {
-  uint64_t set = 0;
+static fa_tensor_bits caches_of(const fa_problem *p) {
+  fa_tensor_bits set = 0;
   for (int id = 0; id < FA_T_COUNT && p->kvcache.present; ++id)
-    if (fa_tensor_describe((fa_tensor_id)id)->direction == FA_TENSOR_UPDATED) set |= (uint64_t)1 << id;
+    if (fa_tensor_describe((fa_tensor_id)id)->direction == FA_TENSOR_UPDATED) set |= FA_TENSOR_BIT(id);
   return set;
 }
 

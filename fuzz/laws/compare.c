@@ -15,8 +15,8 @@ void fa_law_break(fa_law_work *w, fa_tensor_id id, bool nan, const char *format,
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  w->r->law_broken |= UINT64_C(1) << id;
-  if (nan) w->r->law_nan |= UINT64_C(1) << id;
+  w->r->law_broken |= FA_TENSOR_BIT(id);
+  if (nan) w->r->law_nan |= FA_TENSOR_BIT(id);
   fa_result_raise(w->r, FA_FAIL, "%s: %s: %s", fa_law_describe(w->c->law)->name, fa_tensor_id_name(id), text);
 }
 
@@ -188,7 +188,7 @@ void fa_law_modes_dbias(fa_law_modes *modes, fa_law_mode mode) {
 
 fa_status fa_law_compare_all(fa_law_work *w, fa_law_side *other, fa_law_modes modes, fa_law_map *map,
                              const void *ctx, fa_error *err) {
-  const uint64_t written = fa_tensors_written_by(FA_PASS_FORWARD | w->passes);
+  const fa_tensor_bits written = fa_tensors_written_by(FA_PASS_FORWARD | w->passes);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!(written >> id & 1)) continue;
     fa_status status = fa_law_compare(w, other, (fa_tensor_id)id, modes.of[id], map, ctx, err);

@@ -68,7 +68,7 @@ static bool has_nan(const fa_tensor *t) {
 }
 
 fa_status fa_law_check_nan(fa_law_work *w, fa_law_side *s, fa_error *err) {
-  const uint64_t written = fa_tensors_written_by(FA_PASS_FORWARD | w->passes);
+  const fa_tensor_bits written = fa_tensors_written_by(FA_PASS_FORWARD | w->passes);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!(written >> id & 1) || fa_tensor_describe((fa_tensor_id)id)->axes == FA_AXES_SCORES) continue;
     if (!has_nan(&s->out.t[id])) continue;

@@ -107,8 +107,8 @@ static bool may_have_empty_rows(const fa_problem *p) {
 /* Takes out what the subject does not deliver. What is not delivered in one run of a law is compared in none. */
 static void drop_undelivered(fa_law_work *w, fa_law_side *s, const fa_contract *c,
                              const fa_outcome *outcome) {
-  const uint64_t missing = (fa_outputs_of(&s->in, w->passes) & ~c->outputs) |
-                           fa_outputs_left_out(&s->in, &s->out, w->passes, outcome);
+  const fa_tensor_bits missing = (fa_outputs_of(&s->in, w->passes) & ~c->outputs) |
+                                 fa_outputs_left_out(&s->in, &s->out, w->passes, outcome);
   fa_outputs_drop(&s->out, missing);
   fa_result_not_delivered(w->r, missing & ~w->r->not_delivered);
 }

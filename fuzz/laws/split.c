@@ -264,7 +264,7 @@ static void merge(fa_law_work *w, const fa_law_side *ranges) {
 
 /* The ranges' weights follow from their LSEs, and what is weighted is O. */
 static fa_status merge_delivered(fa_law_work *w, const fa_law_side *range) {
-  const uint64_t needed = UINT64_C(1) << FA_T_O | UINT64_C(1) << FA_T_LSE;
+  const fa_tensor_bits needed = FA_TENSOR_BIT(FA_T_O) | FA_TENSOR_BIT(FA_T_LSE);
   FA_SKIP_IF(w->r->not_delivered & needed, "it merges ranges by their lse, and o or lse is not delivered");
   merge(w, range);
   return FA_OK;

@@ -132,7 +132,7 @@ static fa_status merge_rest(fa_law_work *w, int64_t n, const fa_law_side *first,
 
 /* The bounds of a merge of three parts and more allow for merging two after the other, and so for this. */
 fa_status fa_law_part_nested(fa_law_work *w, fa_error *err) {
-  const uint64_t needed = UINT64_C(1) << FA_T_O | UINT64_C(1) << FA_T_LSE;
+  const fa_tensor_bits needed = FA_TENSOR_BIT(FA_T_O) | FA_TENSOR_BIT(FA_T_LSE);
   const fa_law_modes forward = {.of = {[FA_T_O] = FA_LAW_BOUND, [FA_T_LSE] = FA_LAW_BOUND}};
   const int64_t n = w->c->problem.merge.parts;
   fa_law_side first = {0};

@@ -75,7 +75,7 @@ static bool choose_passes(run *x) {
   return true;
 }
 
-static uint64_t undelivered(const run *x) {
+static fa_tensor_bits undelivered(const run *x) {
   return fa_outputs_of(&x->pristine, x->passes) & ~x->declaration.contract.outputs;
 }
 
@@ -87,9 +87,9 @@ static void skip_nothing_delivered(run *x) {
 
 /* Leaves out a backward that delivers nothing. False: no output is left to judge, and the result says so. */
 static bool choose_outputs(run *x) {
-  const uint64_t delivers = x->declaration.contract.outputs;
-  const uint64_t forward = fa_outputs_of(&x->pristine, FA_PASS_FORWARD);
-  const uint64_t backward = fa_outputs_of(&x->pristine, x->passes) & ~forward;
+  const fa_tensor_bits delivers = x->declaration.contract.outputs;
+  const fa_tensor_bits forward = fa_outputs_of(&x->pristine, FA_PASS_FORWARD);
+  const fa_tensor_bits backward = fa_outputs_of(&x->pristine, x->passes) & ~forward;
   if (backward && !(backward & delivers)) {
     x->passes = FA_PASS_FORWARD;
     x->r->backward_left_out = true;
@@ -163,8 +163,8 @@ static bool is_its_fault(run *x, fa_status status, const fa_error *err) {
 }
 
 /* Outputs of its contract that it has not written. */
-static void note_left_out(run *x, uint64_t left_out) {
-  const uint64_t promised = left_out & x->declaration.contract.outputs;
+static void note_left_out(run *x, fa_tensor_bits left_out) {
+  const fa_tensor_bits promised = left_out & x->declaration.contract.outputs;
   x->declaration.contract.outputs &= ~left_out;
   if (!x->config->rules || !has_layer(x, FA_LAYER_CONTRACT)) return;
   for (int id = 0; id < FA_T_COUNT; ++id)

@@ -15,7 +15,7 @@ static void note_outputs(probe *x, const probe_ask *a, bool backward, char *miss
   static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
   for (int i = 0; i < (backward ? 5 : 2); ++i) {
     if (!ask_is_unwritten(a, ids[i])) continue;
-    x->r->found.contract.outputs &= ~((uint64_t)1 << ids[i]);
+    x->r->found.contract.outputs &= ~FA_TENSOR_BIT(ids[i]);
     strcat(missing, missing[0] ? " " : "");
     strcat(missing, fa_tensor_id_name(ids[i]));
   }

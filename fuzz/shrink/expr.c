@@ -77,6 +77,35 @@ static bool edit_buffer(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
   return true;
 }
 
+/* Simpler kinds of a buffer: dense, f32, i32, without a gradient. */
+enum { BUFFER_KINDS = 4 };
+
+static int64_t count_buffer_kinds(const fa_case *c) {
+  return BUFFER_KINDS * c->problem.n_captures;
+}
+
+static bool edit_buffer_kind(fa_case *c, int64_t i, const fa_shrink_goal *goal) {
+  (void)goal;
+  fa_capture *x = &c->problem.captures[i / BUFFER_KINDS];
+  const fa_capture before = *x;
+  switch (i % BUFFER_KINDS) {
+  case 0:
+    x->n_strides = 0;
+    return before.n_strides > 0;
+  case 1:
+    if (fa_capture_is_float(x)) x->dtype = FA_F32;
+    break;
+  case 2:
+    if (x->dtype == FA_I64 && x->below <= INT32_MAX) x->dtype = FA_I32;
+    break;
+  default:
+    x->grad = false;
+    return before.grad;
+  }
+  return x->dtype != before.dtype;
+}
+
 const fa_shrink_pass fa_shrink_expressions[] = {{"expressions", count_expressions, edit_expression, NULL},
                                                 {"buffers", count_buffers, edit_buffer, NULL},
+                                                {"buffer kinds", count_buffer_kinds, edit_buffer_kind, NULL},
                                                 {0}};

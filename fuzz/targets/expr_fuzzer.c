@@ -14,10 +14,18 @@
 #include <string.h>
 
 static const fa_capture captures[] = {
-    {.name = "s", .rank = 1, .shape = {3}, .grad = true},
-    {.name = "t", .rank = 2, .shape = {2, 5}, .grad = true},
-    {.name = "one", .rank = 0, .grad = true},
-    {.name = "doc", .rank = 1, .shape = {8}, .is_int = true, .below = 3},
+    {.name = "s", .rank = 1, .shape = {3}, .dtype = FA_F32, .grad = true},
+    {.name = "t",
+     .rank = 2,
+     .shape = {2, 5},
+     .n_strides = 2,
+     .stride = {1, 2},
+     .dtype = FA_BF16,
+     .grad = true},
+    {.name = "one", .rank = 0, .dtype = FA_F32, .grad = true},
+    {.name = "doc", .rank = 1, .shape = {8}, .dtype = FA_I32, .below = 3},
+    {.name = "l", .rank = 1, .shape = {8}, .dtype = FA_I64, .below = 3},
+    {.name = "m", .rank = 1, .shape = {8}, .dtype = FA_BOOL, .share = 0.5},
 };
 enum { N_CAPTURES = sizeof captures / sizeof *captures, N_PAIRS = 5 };
 
@@ -29,12 +37,13 @@ static const fa_tensors *buffers(void) {
     const int64_t one = 1, *shape = captures[k].rank ? captures[k].shape : &one;
     const int rank = captures[k].rank ? captures[k].rank : 1;
     const fa_tensor_id id = (fa_tensor_id)(FA_T_BUFFER_0 + k);
-    FA_ASSERT(fa_tensors_add(&set, id, captures[k].is_int ? FA_I32 : FA_F32, rank, shape, NULL, 0, NULL) ==
-              FA_OK);
+    const int64_t *stride = captures[k].n_strides ? captures[k].stride : NULL;
+    FA_ASSERT(fa_tensors_add(&set, id, captures[k].dtype, rank, shape, stride, 0, NULL) == FA_OK);
     for (int64_t e = 0; e < fa_tensor_count(&set.t[id]); ++e) {
       int64_t index[FA_MAX_RANK];
       fa_tensor_unravel(&set.t[id], e, index);
-      fa_tensor_set(&set.t[id], index, captures[k].is_int ? (double)(e % 3) : (double)(e - 1) / 2);
+      fa_tensor_set(&set.t[id], index,
+                    !fa_capture_is_float(&captures[k]) ? (double)(e % 3) : (double)(e - 1) / 2);
     }
   }
   return &set;

@@ -56,7 +56,7 @@ static fa_status call(fa_course *x, fa_tensors *t, double *wall, fa_outcome *out
 
 static fa_status take_answer(fa_course *x, const fa_tensors *in, fa_tensors *got, const fa_outcome *outcome,
                              fa_turn turn, bool judged, fa_error *err) {
-  const uint64_t outputs = fa_outputs_of(in, x->passes);
+  const fa_tensor_bits outputs = fa_outputs_of(in, x->passes);
   x->said.contract.outputs &= ~fa_outputs_left_out(in, got, x->passes, outcome);
   fa_link_take_tensor(&x->link, &got->t[FA_T_O]);
   ++x->n_outputs;

@@ -9,14 +9,14 @@
 #include <string.h>
 
 /* A word of a vocabulary of a hello, as a bit of fa_word_at. */
-static uint64_t bit_of(const char *word) {
+static fa_word_bits bit_of(const char *word) {
   for (int i = 0; fa_word_at(i); ++i)
-    if (strcmp(fa_word_at(i), word) == 0) return (uint64_t)1 << i;
+    if (strcmp(fa_word_at(i), word) == 0) return (fa_word_bits)1 << i;
   return 0;
 }
 
-static uint64_t all_claims(const fa_hello *h) {
-  uint64_t words = 0;
+static fa_word_bits all_claims(const fa_hello *h) {
+  fa_word_bits words = 0;
   for (int f = 0; f < FA_N_FAMILIES; ++f)
     if (h->families >> f & 1) words |= bit_of(fa_family_name((fa_family)f));
   for (int t = 0; t < FA_HELLO_DTYPES; ++t)
@@ -26,10 +26,10 @@ static uint64_t all_claims(const fa_hello *h) {
   return words;
 }
 
-static uint64_t words_of_gradients(void) {
-  uint64_t words = 0;
+static fa_word_bits words_of_gradients(void) {
+  fa_word_bits words = 0;
   for (int i = 0; fa_word_at(i); ++i)
-    if (fa_require_needs_backward(fa_word_at(i))) words |= (uint64_t)1 << i;
+    if (fa_require_needs_backward(fa_word_at(i))) words |= (fa_word_bits)1 << i;
   return words;
 }
 
@@ -51,15 +51,15 @@ void fa_claims_note(fa_claims *c, const fa_result *r) {
   for (int i = 0; judged && fa_word_at(i); ++i) {
     if (!has_word(r->features, fa_word_at(i))) continue;
     if (r->passes & FA_PASS_BACKWARD || !fa_require_needs_backward(fa_word_at(i)))
-      c->tested |= (uint64_t)1 << i;
+      c->tested |= (fa_word_bits)1 << i;
   }
 }
 
-uint64_t fa_claims_untested(const fa_claims *c) {
+fa_word_bits fa_claims_untested(const fa_claims *c) {
   return c->claimed & ~c->tested;
 }
 
-uint64_t fa_claims_not_made(const fa_claims *c) {
+fa_word_bits fa_claims_not_made(const fa_claims *c) {
   fa_hello everything;
   fa_hello_init(&everything, FA_HELLO_VERSION);
   return (all_claims(&everything) | bit_of("backward")) & ~c->claimed;

@@ -45,8 +45,8 @@ static fa_status pin(fa_rules *r, const char *name, fa_error *err) {
 static fa_status check_outputs(const fa_rules *r, fa_error *err) {
   static const fa_tensor_id gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV};
   const fa_hello *h = &r->hello;
-  uint64_t needed = (uint64_t)1 << FA_T_O;
-  for (int i = 0; i < 3 && h->passes & FA_PASS_BACKWARD; ++i) needed |= (uint64_t)1 << gradients[i];
+  fa_tensor_bits needed = FA_TENSOR_BIT(FA_T_O);
+  for (int i = 0; i < 3 && h->passes & FA_PASS_BACKWARD; ++i) needed |= FA_TENSOR_BIT(gradients[i]);
   if (!fa_rules_have(r, FA_LAYER_CONTRACT)) return FA_OK;
   if (!(h->passes & FA_PASS_FORWARD))
     return fa_fail(err, FA_ERR_INPUT, "--untrusted: its contract has no forward pass");

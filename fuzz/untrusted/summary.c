@@ -58,7 +58,7 @@ void fa_rules_print_end(const fa_rules *r, const fa_rules_counts *c, FILE *out) 
 
 /* ---- in the report ---- */
 
-static void add_words(cJSON *o, const char *key, uint64_t words) {
+static void add_words(cJSON *o, const char *key, fa_word_bits words) {
   cJSON *list = cJSON_AddArrayToObject(o, key);
   for (int i = 0; fa_word_at(i); ++i)
     if (words >> i & 1) cJSON_AddItemToArray(list, cJSON_CreateString(fa_word_at(i)));

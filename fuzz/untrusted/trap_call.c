@@ -177,7 +177,7 @@ static bool is_same(const fa_tensor *a, const fa_tensor *b) {
 }
 
 bool fa_outputs_are_same(const fa_tensors *a, const fa_tensors *b, unsigned passes) {
-  const uint64_t outputs = fa_tensors_written_by(passes);
+  const fa_tensor_bits outputs = fa_tensors_written_by(passes);
   int64_t n = 0;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!(outputs >> id & 1) || !a->t[id].data || !b->t[id].data) continue;

@@ -7,7 +7,7 @@
 typedef struct wire_head {
   uint64_t magic;
   uint64_t n_name, n_line; /* with their NUL; 0 = NULL */
-  uint64_t maps;           /* bit i: verdict i has a map */
+  fa_tensor_bits maps;     /* bit i: verdict i has a map */
   fa_result fixed;         /* only its verdicts in use follow, separately */
 } wire_head;
 
@@ -20,13 +20,13 @@ typedef struct wire_tail {
   char dump[sizeof((fa_result *)0)->dump];
 } wire_tail;
 
-static uint64_t maps_of(const fa_result *r) {
-  uint64_t maps = 0;
-  for (int i = 0; i < r->n_verdicts && i < FA_T_COUNT; ++i) maps |= (uint64_t)(r->map[i] != NULL) << i;
+static fa_tensor_bits maps_of(const fa_result *r) {
+  fa_tensor_bits maps = 0;
+  for (int i = 0; i < r->n_verdicts && i < FA_T_COUNT; ++i) maps |= (fa_tensor_bits)(r->map[i] != NULL) << i;
   return maps;
 }
 
-static size_t bytes_of_maps(uint64_t maps) {
+static size_t bytes_of_maps(fa_tensor_bits maps) {
   size_t n = 0;
   for (; maps; maps &= maps - 1) n += sizeof(fa_map);
   return n;
@@ -143,7 +143,7 @@ static fa_status bad(fa_error *err) {
 }
 
 /* Copies the maps out of the bytes. FA_ERR_IO: one of them is none. */
-static fa_status take_maps(fa_result *r, uint64_t maps, const char *at, fa_error *err) {
+static fa_status take_maps(fa_result *r, fa_tensor_bits maps, const char *at, fa_error *err) {
   for (int i = 0; i < r->n_verdicts; ++i) {
     if (!(maps >> i & 1)) continue;
     r->map[i] = malloc(sizeof(fa_map));

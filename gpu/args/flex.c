@@ -11,7 +11,8 @@ fa_status fa_args_flex_make(const fa_problem *p, fa_args_flex *x, fa_error *err)
   if (!p->score_mod && !p->mask_mod) return FA_OK;
   for (int k = 0; k < p->n_captures; ++k) {
     const fa_capture *c = &p->captures[k];
-    buffers[k] = (fa_flex_buffer){.name = c->name, .dtype = c->is_int ? FA_I32 : FA_F32, .rank = c->rank};
+    buffers[k] = (fa_flex_buffer){
+        .name = c->name, .dtype = c->dtype, .rank = c->rank, .stride = c->n_strides ? c->stride : NULL};
     for (int i = 0; i < c->rank; ++i) buffers[k].shape[i] = c->shape[i];
   }
   return fa_flex_prepare(p->score_mod, p->mask_mod, buffers, p->n_captures, &x->program, err);
@@ -75,10 +76,19 @@ static const char *take_lists(const fa_tensor *x, fa_flex *f, fa_attention *a) {
 
 /* A buffer or its gradient; one without axes is a tensor of one element. */
 static const char *check_buffer(const fa_capture *c, const fa_tensor *x) {
-  if (!x->data || x->dtype != (c->is_int ? FA_I32 : FA_F32) || !is_dense(x))
-    return "a buffer or its gradient is missing, has another dtype than the problem says or is not dense";
+  if (!x->data || x->dtype != c->dtype)
+    return "a buffer or its gradient is missing or has another dtype than the problem says";
   if (fa_tensor_count(x) != fa_flex_captured_count(c))
     return "a buffer or its gradient has another size than the problem says";
+  return NULL;
+}
+
+static const char *check_strides(const fa_capture *c, const fa_tensor *x) {
+  int64_t stride[FA_MAX_CAPTURE_RANK];
+  fa_capture_strides(c, stride);
+  for (int i = 0; i < c->rank; ++i)
+    if (c->shape[i] > 1 && x->stride[i] != stride[i])
+      return "a buffer has other strides than the problem says";
   return NULL;
 }
 
@@ -87,6 +97,7 @@ const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_ar
   const char *why = fa_args_attention_tensors(p, t, a);
   for (int k = 0; !why && x->program && k < p->n_captures; ++k) {
     why = check_buffer(&p->captures[k], &t->t[FA_T_BUFFER_0 + k]);
+    if (!why) why = check_strides(&p->captures[k], &t->t[FA_T_BUFFER_0 + k]);
     x->flex.buffer[k] = t->t[FA_T_BUFFER_0 + k].data;
   }
   return why ? why : take_lists(t->t, &x->flex, a);
@@ -98,7 +109,8 @@ const char *fa_args_flex_gradients(const fa_problem *p, const fa_tensors *t, fa_
     const fa_tensor *x = &t->t[FA_T_DBUFFER_0 + k];
     if (!x->data) continue;
     why = check_buffer(&p->captures[k], x);
-    g->dbuffer[k] = (float *)(void *)x->data;
+    if (!why && !is_dense(x)) why = "the gradient of a buffer is not dense";
+    g->dbuffer[k] = x->data;
   }
   return why;
 }

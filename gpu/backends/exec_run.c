@@ -78,7 +78,7 @@ static void take_memory(run *r) {
 
 /* What it says that it has not written in this case. */
 static void take_left_out(run *r, const cJSON *answer) {
-  uint64_t written = ~(uint64_t)0;
+  fa_tensor_bits written = ~(fa_tensor_bits)0;
   bool given = false;
   fa_error why = {""};
   if (r->x->hello.version > 1 && fa_hello_read_outputs(answer, &written, &given, &why) != FA_OK)

@@ -67,9 +67,9 @@ static bool is_between(int id, fa_tensor_id first, fa_tensor_id last) {
 
 static void add_plain(fa_exec_tensors *x, const fa_problem *p, const fa_tensors *t, int id,
                       fa_exec_access access) {
-  if (is_between(id, FA_T_BUFFER_0, FA_T_BUFFER_7))
+  if (is_between(id, FA_T_BUFFER_0, FA_T_BUFFER_LAST))
     add(x, FA_EXEC_BUFFERS, p->captures[id - FA_T_BUFFER_0].name, t, (fa_tensor_id)id, access);
-  else if (is_between(id, FA_T_DBUFFER_0, FA_T_DBUFFER_7))
+  else if (is_between(id, FA_T_DBUFFER_0, FA_T_DBUFFER_LAST))
     add(x, FA_EXEC_DBUFFERS, p->captures[id - FA_T_DBUFFER_0].name, t, (fa_tensor_id)id, access);
   else
     add(x, FA_EXEC_TENSORS, fa_tensor_id_name((fa_tensor_id)id), t, (fa_tensor_id)id, access);
@@ -77,7 +77,7 @@ static void add_plain(fa_exec_tensors *x, const fa_problem *p, const fa_tensors 
 
 fa_status fa_exec_tensors_make(const fa_problem *p, const fa_tensors *t, const fa_contract *contract,
                                unsigned passes, bool own_lists, fa_exec_tensors *out, fa_error *err) {
-  const uint64_t written = fa_tensors_written_by(passes) & contract->outputs;
+  const fa_tensor_bits written = fa_tensors_written_by(passes) & contract->outputs;
   fa_status status = FA_OK;
   memset(out, 0, sizeof *out);
   for (int id = 0; status == FA_OK && id < FA_T_COUNT; ++id) {

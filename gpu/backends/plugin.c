@@ -174,9 +174,9 @@ static void plugin_adopt(void *self, fa_dtype dtype, const fa_declaration *found
 /* ---- running ---- */
 
 /* Sets what it says that it has not written. */
-static fa_status read_outputs(const char *words, uint64_t *left_out, fa_error *err) {
+static fa_status read_outputs(const char *words, fa_tensor_bits *left_out, fa_error *err) {
   cJSON *object = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(object, "outputs");
-  uint64_t written = ~(uint64_t)0;
+  fa_tensor_bits written = ~(fa_tensor_bits)0;
   bool given = false;
   for (const char *at = words + strspn(words, " "); *at; at += strspn(at, " ")) {
     char word[32];

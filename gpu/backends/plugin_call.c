@@ -19,6 +19,10 @@ static int plain_dtype(fa_dtype d) {
     return FA_PLUGIN_I32;
   case FA_U8:
     return FA_PLUGIN_U8;
+  case FA_I64:
+    return FA_PLUGIN_I64;
+  case FA_BOOL:
+    return FA_PLUGIN_BOOL;
   default:
     return FA_PLUGIN_F32;
   }
@@ -75,7 +79,7 @@ static void set_captures(fa_plugin_call_problem *out, const fa_problem *p) {
     fa_plugin_capture *to = &out->capture[k];
     *to = (fa_plugin_capture){.size = sizeof *to,
                               .name = from->name,
-                              .dtype = from->is_int ? FA_PLUGIN_I32 : FA_PLUGIN_F32,
+                              .dtype = plain_dtype(from->dtype),
                               .rank = from->rank,
                               .wants_gradient = p->backward && from->grad};
     memcpy(to->shape, from->shape, sizeof to->shape);

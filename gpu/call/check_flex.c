@@ -81,10 +81,11 @@ static fa_status check_lists(const fa_attention *a, fa_error *err) {
 static fa_status check_buffers(const fa_flex *f, fa_error *err) {
   for (int k = 0; f->program && k < f->program->n_buffers; ++k) {
     const char *name = f->program->buffer[k].name;
+    const size_t size = fa_dtype_size(f->program->buffer[k].dtype);
     if (!f->buffer[k]) return fa_fail(err, FA_ERR_INPUT, "flex.buffer[%d] (%s) is NULL", k, name);
-    if ((uintptr_t)f->buffer[k] % 4 != 0)
-      return fa_fail(err, FA_ERR_INPUT, "flex.buffer[%d] (%s) = %p: not aligned to 4 bytes", k, name,
-                     f->buffer[k]);
+    if ((uintptr_t)f->buffer[k] % size != 0)
+      return fa_fail(err, FA_ERR_INPUT, "flex.buffer[%d] (%s) = %p: not aligned to %zu bytes", k, name,
+                     f->buffer[k], size);
   }
   return FA_OK;
 }
@@ -115,12 +116,14 @@ fa_status fa_flex_check_gradients(const fa_attention *a, const fa_gradients *g, 
     if (wanted[k] && (!p || k >= p->n_buffers))
       return fa_fail(err, FA_ERR_INPUT, "dbuffer[%d] is wanted, but there are %d buffers", k,
                      p ? p->n_buffers : 0);
-    if (wanted[k] && p->buffer[k].is_int)
-      return fa_fail(err, FA_ERR_INPUT, "dbuffer[%d] is wanted, but buffer %s holds integers", k,
-                     p->buffer[k].name);
-    if ((uintptr_t)g->dbuffer[k] % 4 != 0)
-      return fa_fail(err, FA_ERR_INPUT, "dbuffer[%d] = %p: not aligned to 4 bytes", k,
-                     (const void *)g->dbuffer[k]);
+    if (!wanted[k]) continue;
+    const fa_capture *c = &p->buffer[k];
+    if (!fa_capture_is_float(c))
+      return fa_fail(err, FA_ERR_INPUT, "dbuffer[%d] is wanted, but buffer %s holds %s", k, c->name,
+                     c->dtype == FA_BOOL ? "conditions" : "integers");
+    if ((uintptr_t)g->dbuffer[k] % fa_dtype_size(c->dtype) != 0)
+      return fa_fail(err, FA_ERR_INPUT, "dbuffer[%d] = %p: not aligned to %zu bytes", k, g->dbuffer[k],
+                     fa_dtype_size(c->dtype));
   }
   int64_t reads = 0;
   for (int i = 0; p && i < p->gradient.n_reads; ++i)

@@ -105,6 +105,34 @@ static bool has_captures_grad(const fa_problem *p) {
   return false;
 }
 
+static bool has_capture(const fa_problem *p, fa_dtype dtype) {
+  for (int i = 0; i < p->n_captures; ++i)
+    if (p->captures[i].dtype == dtype) return true;
+  return false;
+}
+static bool has_captures_bool(const fa_problem *p) {
+  return has_capture(p, FA_BOOL);
+}
+static bool has_captures_i64(const fa_problem *p) {
+  return has_capture(p, FA_I64);
+}
+static bool has_captures_half(const fa_problem *p) {
+  return has_capture(p, FA_F16) || has_capture(p, FA_BF16);
+}
+static bool has_captures_half_grad(const fa_problem *p) {
+  for (int i = 0; i < p->n_captures; ++i)
+    if (p->captures[i].grad && p->backward && fa_dtype_size(p->captures[i].dtype) == 2) return true;
+  return false;
+}
+static bool has_captures_strides(const fa_problem *p) {
+  for (int i = 0; i < p->n_captures; ++i)
+    if (p->captures[i].n_strides > 0) return true;
+  return false;
+}
+static bool has_captures_many(const fa_problem *p) {
+  return p->n_captures > 8; /* all that there could be once */
+}
+
 /* ---- the cache ---- */
 
 static bool has_new(const fa_problem *p) {
@@ -238,6 +266,13 @@ static const fa_feature features[] = {
      "packed queries whose LSE and dLSE are [batch, heads, longest]"},
     {"topk", has_topk, FA_FEATURE_LISTED, "a list of keys for every row: topk_indices, topk_length"},
     {"mla", has_v_in_k, FA_FEATURE_LISTED, "a latent cache: V is the first columns of K, in the same memory"},
+    {"captures_bool", has_captures_bool, FA_FEATURE_LISTED, "buffers of bool"},
+    {"captures_i64", has_captures_i64, FA_FEATURE_LISTED, "buffers of int64"},
+    {"captures_half", has_captures_half, FA_FEATURE_LISTED, "buffers of f16 and bf16"},
+    {"captures_half_grad", has_captures_half_grad, FA_FEATURE_LISTED, "gradients of those, in their types"},
+    {"captures_strides", has_captures_strides, FA_FEATURE_LISTED,
+     "buffers with strides of their own: transposed, with gaps, repeated by a stride of 0"},
+    {"captures_many", has_captures_many, FA_FEATURE_LISTED, "more than 8 buffers"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };
 _Static_assert(N_FEATURES < 64, "a bit for each");

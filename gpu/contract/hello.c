@@ -55,7 +55,7 @@ static const struct {
                {"dk", FA_T_DK, FA_T_DK},
                {"dv", FA_T_DV, FA_T_DV},
                {"dbias", FA_T_DBIAS, FA_T_DBIAS},
-               {"dbuffers", FA_T_DBUFFER_0, FA_T_DBUFFER_7},
+               {"dbuffers", FA_T_DBUFFER_0, FA_T_DBUFFER_LAST},
                {"do_parts", FA_T_DO_PARTS, FA_T_DO_PARTS},
                {"dlse_parts", FA_T_DLSE_PARTS, FA_T_DLSE_PARTS},
                {"dsinks", FA_T_DSINKS, FA_T_DSINKS}};
@@ -65,9 +65,9 @@ const char *fa_output_word(int i) {
   return i >= 0 && i < N_OUTPUTS ? outputs[i].word : NULL;
 }
 
-uint64_t fa_output_bits(int i) {
-  uint64_t bits = 0;
-  for (int id = outputs[i].first; id <= (int)outputs[i].last; ++id) bits |= (uint64_t)1 << id;
+fa_tensor_bits fa_output_bits(int i) {
+  fa_tensor_bits bits = 0;
+  for (int id = outputs[i].first; id <= (int)outputs[i].last; ++id) bits |= FA_TENSOR_BIT(id);
   return bits;
 }
 
@@ -81,7 +81,7 @@ fa_status fa_hello_read_passes(const cJSON *object, unsigned *passes, fa_error *
   return status;
 }
 
-fa_status fa_hello_read_outputs(const cJSON *object, uint64_t *out, bool *given, fa_error *err) {
+fa_status fa_hello_read_outputs(const cJSON *object, fa_tensor_bits *out, bool *given, fa_error *err) {
   uint64_t words = 0;
   bool here = false;
   const fa_status status =

@@ -56,7 +56,8 @@ void fa_declaration_adopt(fa_declaration *d, const fa_declaration *found);
 /* "passes": fa_pass bits; unchanged without it. */
 fa_status fa_hello_read_passes(const struct cJSON *object, unsigned *passes, fa_error *err);
 /* "outputs": a bit (1 << fa_tensor_id) for each tensor; unchanged without it, and *given too. */
-fa_status fa_hello_read_outputs(const struct cJSON *object, uint64_t *outputs, bool *given, fa_error *err);
+fa_status fa_hello_read_outputs(const struct cJSON *object, fa_tensor_bits *outputs, bool *given,
+                                fa_error *err);
 /* "arithmetic" for one element type, on top of *out; unchanged without it, and *given too. In version 1 only the keys
  * that it had. */
 fa_status fa_hello_read_arithmetic(const struct cJSON *object, int version, fa_dtype dtype,
@@ -64,7 +65,7 @@ fa_status fa_hello_read_arithmetic(const struct cJSON *object, int version, fa_d
 
 /* Every word that "outputs" may have, and every key of a hello and of its "lse"; NULL behind the last. */
 const char *fa_output_word(int i);
-uint64_t fa_output_bits(int i); /* a bit (1 << fa_tensor_id) for each tensor that the i-th word names */
+fa_tensor_bits fa_output_bits(int i); /* a bit (1 << fa_tensor_id) for each tensor that the i-th word names */
 const char *fa_hello_key(int i);
 const char *fa_hello_lse_key(int i);
 

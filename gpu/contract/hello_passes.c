@@ -37,7 +37,7 @@ void fa_hello_declare(const fa_hello *h, const fa_problem *p, fa_declaration *ou
     out->contract.lse_base_2 = out->contract.lse_unscaled = false;
     out->contract.o_of_empty = FA_O_EMPTY_ZERO;
   }
-  if (p && p->scale == 0 && out->contract.lse_unscaled) out->contract.outputs &= ~((uint64_t)1 << FA_T_LSE);
+  if (p && p->scale == 0 && out->contract.lse_unscaled) out->contract.outputs &= ~FA_TENSOR_BIT(FA_T_LSE);
 }
 
 fa_profile fa_declaration_profile(const fa_declaration *d, fa_dtype dtype) {

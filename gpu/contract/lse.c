@@ -13,7 +13,7 @@ bool fa_contract_lse_is_ours(const fa_contract *c) {
 }
 
 void fa_contract_own_lse(fa_contract *c) {
-  const uint64_t outputs = c->outputs;
+  const fa_tensor_bits outputs = c->outputs;
   fa_contract_init(c);
   c->outputs = outputs;
 }

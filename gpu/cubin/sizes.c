@@ -61,8 +61,8 @@ enum { PRESENT, SHAPE, STRIDE = SHAPE + FA_MAX_RANK, N_OF_TENSOR = STRIDE + FA_M
 
 int fa_cubin_tensor_find(const char *name) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
-    const bool is_buffer = (id >= FA_T_BUFFER_0 && id <= (int)FA_T_BUFFER_7) ||
-                           (id >= FA_T_DBUFFER_0 && id <= (int)FA_T_DBUFFER_7) || id == FA_T_DROPOUT_KEEP;
+    const bool is_buffer = (id >= FA_T_BUFFER_0 && id <= (int)FA_T_BUFFER_LAST) ||
+                           (id >= FA_T_DBUFFER_0 && id <= (int)FA_T_DBUFFER_LAST) || id == FA_T_DROPOUT_KEEP;
     if (!is_buffer && strcmp(fa_tensor_id_name((fa_tensor_id)id), name) == 0) return id;
   }
   return -1;

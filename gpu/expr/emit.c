@@ -40,6 +40,27 @@ const char fa_expr_prelude[] =
     "  if (x <= -2147483648.0f) return -2147483647 - 1;\n"
     "  return x == x ? (int)x : 0;\n"
     "}\n"
+    "#ifdef __CUDACC__\n"
+    "FA_EXPR_FN float fa_expr_f16(unsigned short h) {\n"
+    "  float x;\n"
+    "  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(h));\n"
+    "  return x;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_expr_bf16(unsigned short h) { return __int_as_float((int)((unsigned)h << 16)); }\n"
+    "#else\n"
+    "FA_EXPR_FN float fa_expr_bits(unsigned u) {\n"
+    "  float x;\n"
+    "  __builtin_memcpy(&x, &u, sizeof x);\n"
+    "  return x;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_expr_f16(unsigned short h) {\n" /* 2^112 makes up for the other bias */
+    "  const unsigned sign = (h & 0x8000u) << 16, rest = (h & 0x7fffu) << 13;\n"
+    "  if ((h & 0x7c00u) == 0x7c00u) return fa_expr_bits(sign | 0x7f800000u | rest);\n"
+    "  const float x = fa_expr_bits(rest) * 5.19229686e33f;\n"
+    "  return sign ? -x : x;\n"
+    "}\n"
+    "FA_EXPR_FN float fa_expr_bf16(unsigned short h) { return fa_expr_bits((unsigned)h << 16); }\n"
+    "#endif\n"
     "FA_EXPR_FN float fa_expr_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }\n"
     "FA_EXPR_FN int fa_expr_abs(int a) { return a < 0 ? fa_expr_sub(0, a) : a; }\n"
     "FA_EXPR_FN int fa_expr_min(int a, int b) { return a < b ? a : b; }\n"
@@ -148,22 +169,57 @@ static void put_float(emitter *w, double value) {
   put(w, "%s%sf", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-/* Emits the element's row-major index as i<node>, then the value. It is a plain load: if 64 pairs read one
- * element (a slope of their head), the compiler keeps one load, whereas it treats __ldg as volatile and keeps
- * them all. */
+/* How an element is stored, and what makes an int or a float of it. */
+typedef struct storage {
+  const char *type, *before, *after;
+} storage;
+
+static storage storage_of(fa_dtype dtype) {
+  switch (dtype) {
+  case FA_I32:
+    return (storage){"int", "", ""};
+  case FA_I64:
+    return (storage){"long long", "(int)", ""};
+  case FA_BOOL:
+    return (storage){"unsigned char", "", " != 0"};
+  case FA_F16:
+    return (storage){"unsigned short", "fa_expr_f16(", ")"};
+  case FA_BF16:
+    return (storage){"unsigned short", "fa_expr_bf16(", ")"};
+  default:
+    return (storage){"float", "", ""};
+  }
+}
+
+/* The sum of the clamped indices times their steps. */
+static void put_index(emitter *w, char name, int node, const fa_expr_node *n, const int64_t *step,
+                      int64_t span) {
+  const fa_capture *c = &w->captures[n->buffer];
+  const bool is_small = span <= INT32_MAX;
+  put(w, "  const %s %c%d = 0", is_small ? "int" : "long long", name, node);
+  for (int k = 0; k < n->n_args; ++k)
+    put(w, " + %lld%s * fa_expr_index(x%d, %lld)", (long long)step[k], is_small ? "" : "ll", n->arg[k],
+        (long long)c->shape[k]);
+  put(w, ";\n");
+}
+
+/* Emits the element's row-major index as i<node>, and where its strides are others its place in memory as o<node>, then
+ * the value. It is a plain load: if 64 pairs read one element (a slope of their head), the compiler keeps one load,
+ * whereas it treats __ldg as volatile and keeps them all. */
 static void put_load(emitter *w, int node, const fa_expr_node *n) {
   const fa_capture *c = &w->captures[n->buffer];
-  int64_t count = 1;
-  for (int k = 0; k < n->n_args; ++k) count *= c->shape[k];
-  const bool is_small = count <= INT32_MAX;
-  const char *type = c->is_int ? "int" : "float";
-  put(w, "  const %s i%d = 0", is_small ? "int" : "long long", node);
-  for (int k = 0; k < n->n_args; ++k) {
-    count /= c->shape[k];
-    put(w, " + %lld%s * fa_expr_index(x%d, %lld)", (long long)count, is_small ? "" : "ll", n->arg[k],
-        (long long)c->shape[k]);
+  fa_capture dense = *c;
+  int64_t step[FA_MAX_CAPTURE_RANK];
+  const storage s = storage_of(c->dtype);
+  dense.n_strides = 0;
+  fa_capture_strides(&dense, step);
+  put_index(w, 'i', node, n, step, fa_capture_span(&dense));
+  if (c->n_strides) {
+    put_index(w, 'o', node, n, c->stride, fa_capture_span(c));
+    put(w, "  (void)i%d;\n", node);
   }
-  put(w, ";\n  const %s x%d = ((const %s *)buffer[%d])[i%d];\n", type, node, type, n->buffer, node);
+  put(w, "  const %s x%d = %s((const %s *)buffer[%d])[%c%d]%s;\n", n->type == FA_EXPR_FLOAT ? "float" : "int",
+      node, s.before, s.type, n->buffer, c->n_strides ? 'o' : 'i', node, s.after);
 }
 
 /* Names of functions; NULL: written as an operator. */

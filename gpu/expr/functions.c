@@ -35,6 +35,7 @@ typedef struct program {
 struct fa_flex_interpreter {
   fa_flex_functions functions;
   fa_capture captures[FA_MAX_CAPTURES];
+  int64_t stride[FA_MAX_CAPTURES][FA_MAX_CAPTURE_RANK]; /* in elements */
   const void *data[FA_MAX_CAPTURES];
   program score, mask, derivative;
 };
@@ -44,17 +45,20 @@ struct fa_flex_interpreter {
 static fa_f32_word load(const fa_flex_interpreter *x, const step *s, const fa_f32_word *slot,
                         int64_t *element) {
   const fa_capture *c = &x->captures[s->buffer];
-  fa_f32_word value;
+  const int64_t size = (int64_t)fa_dtype_size(c->dtype);
+  int64_t offset = 0;
   *element = 0;
-  for (int k = 0; k < s->n_args; ++k)
-    *element = *element * c->shape[k] + fa_scalar_index(slot[s->arg[k]].i, c->shape[k]);
-  const char *at = (const char *)x->data[s->buffer] + *element * 4; /* f32 or i32 */
-#ifndef FA_TABLES_ONLY                                              /* a library without an executor */
+  for (int k = 0; k < s->n_args; ++k) {
+    const int32_t index = fa_scalar_index(slot[s->arg[k]].i, c->shape[k]);
+    *element = *element * c->shape[k] + index;
+    offset += index * x->stride[s->buffer][k];
+  }
+  const char *at = (const char *)x->data[s->buffer] + offset * size;
+#ifndef FA_TABLES_ONLY /* a library without an executor */
   /* In a kernel this counts as the kernel's own read: the executor detects one outside the buffer. */
-  if (fa_simt_self) fa_simt_global(at, sizeof value, false, (fa_simt_place){__FILE__, __LINE__});
+  if (fa_simt_self) fa_simt_global(at, (size_t)size, false, (fa_simt_place){__FILE__, __LINE__});
 #endif
-  memcpy(&value, at, sizeof value);
-  return value;
+  return fa_scalar_load(c->dtype, at);
 }
 
 static fa_f32_word operate(const step *s, const fa_f32_word *slot) {
@@ -285,6 +289,7 @@ fa_status fa_flex_interpreter_make(const fa_expr *score, const fa_expr *mask, co
   for (int k = 0; k < n_captures; ++k) {
     x->captures[k] = captures[k];
     x->data[k] = buffer[k];
+    fa_capture_strides(&captures[k], x->stride[k]);
   }
   if (score && score->n > 0) {
     status = program_make(score, score->root, NULL, NULL, &x->score, err);

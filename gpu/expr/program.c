@@ -35,15 +35,35 @@ static fa_status check_name(const fa_flex_buffer *all, int k, fa_error *err) {
   return FA_OK;
 }
 
+static bool is_dtype(fa_dtype t) {
+  return t == FA_F32 || t == FA_F16 || t == FA_BF16 || t == FA_I32 || t == FA_I64 || t == FA_BOOL;
+}
+
+static fa_status take_strides(const fa_flex_buffer *b, int k, fa_capture *out, fa_error *err) {
+  if (!b->stride) return FA_OK;
+  out->n_strides = b->rank;
+  for (int i = 0; i < b->rank; ++i) {
+    out->stride[i] = b->stride[i];
+    if (b->stride[i] < 0)
+      return fa_fail(err, FA_ERR_INPUT, "buffers[%d].stride[%d] = %lld: must not be negative", k, i,
+                     (long long)b->stride[i]);
+  }
+  if (fa_capture_span(out) > MAX_BUFFER)
+    return fa_fail(err, FA_ERR_INPUT, "buffers[%d].stride: at most 2^33 elements from the first to the last",
+                   k);
+  return FA_OK;
+}
+
 static fa_status take_buffer(const fa_flex_buffer *all, int k, fa_capture *out, fa_error *err) {
   const fa_flex_buffer *b = &all[k];
   const fa_status status = check_name(all, k, err);
   if (status != FA_OK) return status;
-  if (b->dtype != FA_F32 && b->dtype != FA_I32)
-    return fa_fail(err, FA_ERR_INPUT, "buffers[%d].dtype: FA_F32 or FA_I32 is needed", k);
+  if (!is_dtype(b->dtype))
+    return fa_fail(err, FA_ERR_INPUT,
+                   "buffers[%d].dtype: FA_F32, FA_F16, FA_BF16, FA_I32, FA_I64 or FA_BOOL is needed", k);
   if (b->rank < 0 || b->rank > FA_FLEX_MAX_RANK)
     return fa_fail(err, FA_ERR_INPUT, "buffers[%d].rank = %d: 0 .. %d", k, b->rank, FA_FLEX_MAX_RANK);
-  *out = (fa_capture){.rank = b->rank, .grad = b->dtype == FA_F32, .is_int = b->dtype == FA_I32};
+  *out = (fa_capture){.rank = b->rank, .grad = fa_dtype_is_float(b->dtype), .dtype = b->dtype};
   strcpy(out->name, b->name); /* it fits: checked before */
   int64_t n = 1;
   for (int i = 0; i < b->rank; ++i) {
@@ -54,7 +74,7 @@ static fa_status take_buffer(const fa_flex_buffer *all, int k, fa_capture *out, 
                      "buffers[%d].shape[%d] = %lld: 1 .. 2^30, and at most 2^33 elements in all", k, i,
                      (long long)b->shape[i]);
   }
-  return FA_OK;
+  return take_strides(b, k, out, err);
 }
 
 static fa_status parse(const char *text, fa_expr_kind kind, const fa_flex_program *p, fa_expr *out,

@@ -15,6 +15,25 @@ typedef union fa_f32_word {
   int32_t i;
 } fa_f32_word;
 
+/* An element of a buffer. Of an i64 the lowest 32 bits, as ints wrap. */
+static inline fa_f32_word fa_scalar_load(fa_dtype dtype, const void *at) {
+  fa_f32_word word = {.i = 0};
+  uint16_t half;
+  switch (dtype) {
+  case FA_F16:
+  case FA_BF16:
+    memcpy(&half, at, sizeof half);
+    word.f = dtype == FA_F16 ? fa_f16_to_f32(half) : fa_bf16_to_f32(half);
+    break;
+  case FA_BOOL:
+    word.i = *(const unsigned char *)at != 0;
+    break;
+  default: /* f32, i32, and the first half of an i64 */
+    memcpy(&word, at, sizeof word);
+  }
+  return word;
+}
+
 /* ---- comparisons, of both types ---- */
 
 /* NaN is neither less, equal nor greater, hence only unequal. */

@@ -10,7 +10,7 @@ static bool has_score(const fa_flex_unit *u) {
 
 /* True only if a read of the buffer affects score_mod's value. */
 static bool is_wanted(const fa_flex_unit *u, int buffer) {
-  return u->has_slope && u->wanted[buffer] && !u->program->buffer[buffer].is_int;
+  return u->has_slope && u->wanted[buffer] && fa_capture_is_float(&u->program->buffer[buffer]);
 }
 
 /* ---- the key ---- */
@@ -41,9 +41,13 @@ static void put_key(FILE *f, const fa_flex_unit *u) {
   if (!p) return;
   for (int k = 0; k < p->n_buffers; ++k) {
     const fa_capture *c = &p->buffer[k];
-    const unsigned char kind[3] = {(unsigned char)c->rank, c->is_int, has_score(u) && is_wanted(u, k)};
+    const unsigned char kind[3] = {(unsigned char)c->rank, (unsigned char)c->dtype,
+                                   has_score(u) && is_wanted(u, k)};
+    int64_t stride[FA_MAX_CAPTURE_RANK];
+    fa_capture_strides(c, stride);
     put_bytes(f, kind, sizeof kind);
     put_bytes(f, c->shape, (size_t)c->rank * sizeof *c->shape);
+    put_bytes(f, stride, (size_t)c->rank * sizeof *stride);
   }
   if (has_score(u)) put_expr(f, &p->score);
   if (fa_flex_has_mask(p)) put_expr(f, &p->mask);

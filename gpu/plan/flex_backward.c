@@ -18,20 +18,31 @@ fa_status fa_flex_backward_supported(const fa_attention *a, fa_error *err) {
 /* ---- gradients of buffers ---- */
 
 static fa_writes writes_buffers(void) {
-  return (FA_WRITES(FA_T_DBUFFER_7) - FA_WRITES(FA_T_DBUFFER_0)) | FA_WRITES(FA_T_DBUFFER_7);
+  return FA_WRITES(FA_T_DBUFFER_LAST + 1) - FA_WRITES(FA_T_DBUFFER_0);
 }
 
-/* Where they are added to; of *x, dbuffer and exact. Returns the elements of the longest, 0: none is wanted.
- */
+static unsigned char stored_as(fa_dtype dtype) {
+  return dtype == FA_F16 ? FA_FLEX_AS_F16 : dtype == FA_BF16 ? FA_FLEX_AS_BF16 : FA_FLEX_AS_F32;
+}
+
+/* Where they are added to, and what becomes of the sums: *x. Those of 16 bits are added up in the workspace. Returns the
+ * elements of the longest, 0: none is wanted. */
 static int64_t place_buffers(fa_flex_builder *b, const fa_gradients *g, fa_flex_exact_params *x) {
   const fa_attention *a = b->call->a;
   int64_t longest = 0;
   memset(x, 0, sizeof *x);
   for (int k = 0; k < FA_FLEX_MAX_BUFFERS; ++k) {
     if (!g->dbuffer[k]) continue;
-    x->dbuffer[k] = g->dbuffer[k];
-    x->n[k] = fa_flex_captured_count(&a->flex->program->buffer[k]);
-    if (a->deterministic) x->exact[k] = fa_flex_reserve(b, x->n[k] * FA_FLEX_EXACT_WORDS * 8);
+    const fa_capture *c = &a->flex->program->buffer[k];
+    x->out[k] = g->dbuffer[k];
+    x->stored[k] = stored_as(c->dtype);
+    x->n[k] = fa_flex_captured_count(c);
+    if (a->deterministic)
+      x->exact[k] = fa_flex_reserve(b, x->n[k] * FA_FLEX_EXACT_WORDS * 8);
+    else if (x->stored[k] == FA_FLEX_AS_F32)
+      x->dbuffer[k] = g->dbuffer[k];
+    else
+      x->dbuffer[k] = fa_flex_reserve(b, x->n[k] * (int64_t)sizeof(float));
     if (x->n[k] > longest) longest = x->n[k];
   }
   memcpy(b->params.flex.dbuffer, x->dbuffer, sizeof x->dbuffer);
@@ -39,10 +50,17 @@ static int64_t place_buffers(fa_flex_builder *b, const fa_gradients *g, fa_flex_
   return longest;
 }
 
+static bool rounds(const fa_flex_exact_params *x) {
+  for (int k = 0; k < FA_FLEX_MAX_BUFFERS; ++k)
+    if (x->exact[k] || x->stored[k] != FA_FLEX_AS_F32) return true;
+  return false;
+}
+
 static void add_exact(fa_flex_builder *b, const fa_memeff_kernel *k, int64_t longest,
                       fa_flex_exact_params *x) {
-  fa_plan_add(b->out, k->entry, fa_blocks_of(longest, FA_FLEX_EXACT_ELEMENTS), FA_FLEX_CAPTURED, 1,
-              k->n_threads, k->shared_bytes, x)
+  fa_plan_add(b->out, k->entry, fa_blocks_of(longest, FA_FLEX_EXACT_ELEMENTS),
+              b->call->a->flex->program ? b->call->a->flex->program->n_buffers : 0, 1, k->n_threads,
+              k->shared_bytes, x)
       ->writes = writes_buffers() | FA_WRITES_WORKSPACE;
 }
 
@@ -144,7 +162,7 @@ fa_status fa_plan_flex_backward(const fa_call *call, const fa_kernel_device *dev
     plan_hopper(&b, hopper, &around, p);
   else
     plan_portable(&b, k);
-  if (a->deterministic) add_exact(&b, &k->round, longest, buffers);
+  if (rounds(buffers)) add_exact(&b, &k->round, longest, buffers);
   if (out->n_launches == 0) out->workspace_bytes = 0;
   return FA_OK;
 }

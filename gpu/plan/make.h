@@ -53,11 +53,11 @@ typedef enum fa_mods {
 
 /* Tensors that a launch may write: a bit for each, one for the workspace, which it may then read too, and one for
  * dropout_used. */
-typedef uint64_t fa_writes;
+typedef fa_tensor_bits fa_writes;
 #define FA_WRITES(id) ((fa_writes)1 << (id))
-#define FA_WRITES_WORKSPACE FA_WRITES(63)
-#define FA_WRITES_DROPOUT_USED FA_WRITES(62)
-_Static_assert(FA_T_COUNT <= 62, "a bit for every tensor");
+#define FA_WRITES_WORKSPACE FA_WRITES(127)
+#define FA_WRITES_DROPOUT_USED FA_WRITES(126)
+_Static_assert(FA_T_COUNT <= 126, "a bit for every tensor");
 
 typedef struct fa_launch {
   fa_kernel_entry kernel;
@@ -84,7 +84,7 @@ typedef enum fa_plan_family {
   FA_PLAN_MERGE
 } fa_plan_family;
 
-enum { FA_PLAN_LAUNCHES = 12, FA_PLAN_PARAMS_BYTES = 8192 };
+enum { FA_PLAN_LAUNCHES = 12, FA_PLAN_PARAMS_BYTES = 16384 };
 
 /* Launches point into the plan: it must stay where it was made. What is not mentioned is not initialised. */
 typedef struct fa_plan {

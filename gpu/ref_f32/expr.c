@@ -33,7 +33,8 @@ static void load_row(fa_f32_expr *x, int node, int n) {
       offset += at * buffer->stride[k];
       element = element * buffer->shape[k] + at;
     }
-    memcpy(&x->row[(int64_t)node * N + lane], buffer->data + offset * 4, 4); /* f32 or i32 */
+    const char *at_element = buffer->data + offset * (int64_t)fa_dtype_size(buffer->dtype);
+    x->row[(int64_t)node * N + lane] = fa_scalar_load(buffer->dtype, at_element);
     x->element[(int64_t)node * N + lane] = element;
   }
 }

@@ -77,7 +77,7 @@ static cJSON *failure(fa_status status, const fa_error *err) {
 }
 
 /* Words for all outputs but those that it says it has not written. */
-static void add_outputs(cJSON *answer, uint64_t left_out) {
+static void add_outputs(cJSON *answer, fa_tensor_bits left_out) {
   if (!left_out) return;
   cJSON *array = cJSON_AddArrayToObject(answer, "outputs");
   for (int i = 0; fa_output_word(i); ++i)

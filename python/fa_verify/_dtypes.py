@@ -12,10 +12,10 @@ Array = npt.NDArray[Any]
 #: How each type is stored.
 STORAGE: dict[str, npt.DTypeLike] = {
     "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64,
-    "i32": np.int32, "i64": np.int64, "u8": np.uint8,
+    "i32": np.int32, "i64": np.int64, "u8": np.uint8, "bool": np.bool_,
 }  # fmt: skip
 
-_SAFETENSORS = {"F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64", "I32": "i32", "I64": "i64", "U8": "u8", "BOOL": "u8"}
+_SAFETENSORS = {"F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64", "I32": "i32", "I64": "i64", "U8": "u8", "BOOL": "bool"}
 
 
 def itemsize(dtype: str) -> int:

@@ -27,6 +27,12 @@ FEATURES = {
     "mask_mod": "an expression that hides pairs",
     "captures": "buffers that expressions read; declared with these unless it is False",
     "captures_grad": "their gradients",
+    "captures_bool": "buffers of bool",
+    "captures_i64": "buffers of int64",
+    "captures_half": "buffers of f16 and bf16",
+    "captures_half_grad": "gradients of these, in their types",
+    "captures_strides": "buffers that are not dense: transposed, with gaps, repeated by a stride of 0",
+    "captures_many": "more than 8 buffers",
     "block_sparse": "lists of blocks that are visited",
     "append": "new keys and values are written to the cache",
     "paged": "a cache in pages: block_table",
@@ -47,4 +53,5 @@ FEATURES = {
 
 #: Words that version 1 of the protocol does not know: it took them for granted. Pairs of features ("bias_varlen"),
 #: which it does not know either, are in none of these tables.
-SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse")
+SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse", "captures_bool",
+                   "captures_i64", "captures_half", "captures_half_grad", "captures_strides", "captures_many")  # fmt: skip

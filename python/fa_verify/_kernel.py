@@ -147,6 +147,12 @@ def kernel(
     mask_mod: bool = False,
     captures: bool = True,
     captures_grad: bool = False,
+    captures_bool: bool = False,
+    captures_i64: bool = False,
+    captures_half: bool = False,
+    captures_half_grad: bool = False,
+    captures_strides: bool = False,
+    captures_many: bool = False,
     block_sparse: bool = False,
     kvcache: bool = False,
     append: bool = False,
@@ -257,6 +263,6 @@ def _outputs(backward: bool, lse: bool, words: Sequence[str]) -> list[str]:
             ["dq", "dk", "dv"]
             + ["dbias"] * ("bias_grad" in words)
             + ["dsinks"] * ("sinks_grad" in words)
-            + ["dbuffers"] * ("captures_grad" in words)
+            + ["dbuffers"] * ("captures_grad" in words or "captures_half_grad" in words)
         )
     return names

@@ -12,7 +12,7 @@ import numpy as np
 
 from fa_verify._dtypes import STORAGE, Array, from_safetensors
 
-_WORD = {"f16": "F16", "bf16": "BF16", "f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "u8": "U8"}
+_WORD = {"f16": "F16", "bf16": "BF16", "f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "u8": "U8", "bool": "BOOL"}
 
 
 def load(path: str | Path, writable: bool = False) -> dict[str, tuple[str, Array]]:

@@ -121,7 +121,8 @@ static float clamped(double x) {
   return x < FA_GREATEST_WEIGHT ? (float)x : FA_GREATEST_WEIGHT;
 }
 
-/* n terms summed in f32, in any order. */
+/* n terms summed in f32, in any order. The last rounding, to the buffer's type, is that of every output
+ * (fa_want_bound). */
 static void write_buffer(const fa_ref_call *c, const fa_element *sum, fa_want *out) {
   const int64_t width = out->shape[out->rank - 1];
   for (int64_t x = 0; x < out->n; ++x) {
@@ -148,7 +149,7 @@ static fa_status outputs_init(fa_dbuffer_job *f, fa_error *err) {
     if (k >= p->n_captures || !p->captures[k].grad || !fa_expr_reads(&c->mods->score, k)) continue;
     const fa_tensor *t = &c->in->t[FA_T_BUFFER_0 + k];
     fa_want *out = &c->out->t[FA_T_DBUFFER_0 + k];
-    status = fa_want_init(out, FA_F32, t->rank, t->shape, c->profile != NULL, err);
+    status = fa_want_init(out, t->dtype, t->rank, t->shape, c->profile != NULL, err);
     if (status != FA_OK) return status;
     f->wanted[k] = true;
     f->first[k + 1] += out->n;

@@ -64,6 +64,11 @@ int64_t fa_ref_expr_element(const fa_ref_expr *x, int node, int lane) {
   return at;
 }
 
+/* An element of i64 that is no int of expressions, which have 32 bits. */
+static bool is_beyond(const fa_expr_node *n, double v) {
+  return n->type == FA_EXPR_INT && !(v >= INT32_MIN && v <= INT32_MAX);
+}
+
 static fa_lane load_lane(const fa_ref_expr *x, int node, int lane) {
   const fa_expr_node *n = &x->e->node[node];
   const fa_tensor *t = &x->in->t[FA_T_BUFFER_0 + n->buffer];
@@ -73,7 +78,7 @@ static fa_lane load_lane(const fa_ref_expr *x, int node, int lane) {
   int64_t index[FA_MAX_RANK] = {0};
   for (int k = 0; k < n->n_args; ++k) index[k] = (int64_t)get(x, n->arg[k], lane).v;
   const double v = fa_tensor_get(t, index);
-  if (isnan(v) || isinf(v)) return (fa_lane){0, lost, unsure ? 0 : node + 1};
+  if (isnan(v) || isinf(v) || is_beyond(n, v)) return (fa_lane){0, lost, unsure ? 0 : node + 1};
   return (fa_lane){v, unsure ? lost : 0, 0};
 }
 
@@ -157,7 +162,9 @@ static void explain_load(const fa_ref_expr *x, const fa_expr_node *n, int lane, 
   const fa_tensor *t = &x->in->t[FA_T_BUFFER_0 + n->buffer];
   bool unsure;
   const int axis = bad_axis(x, n, lane, &unsure);
-  if (axis < 0)
+  if (axis < 0 && n->type == FA_EXPR_INT)
+    snprintf(text, size, "the buffer holds a number beyond int32 there");
+  else if (axis < 0)
     snprintf(text, size, "the buffer holds no finite number there");
   else
     snprintf(text, size, "index %d is %.0f, not in 0 .. %lld", axis, get(x, n->arg[axis], lane).v,

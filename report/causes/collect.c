@@ -124,7 +124,7 @@ static void take_entry(fa_cause_failure *f, const cJSON *entry, const cJSON *fai
     if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(t, "failed"))) continue;
     for (int id = 0; id < FA_T_COUNT; ++id)
       if (strcmp(fa_tensor_id_name((fa_tensor_id)id), fa_report_string(t, "name")) == 0)
-        f->tensors |= UINT64_C(1) << id;
+        f->tensors |= FA_TENSOR_BIT(id);
   }
   take_explanations(f, cJSON_GetObjectItemCaseSensitive(failure, "explained_by"));
 }

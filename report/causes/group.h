@@ -18,7 +18,7 @@ typedef struct fa_cause_failure {
   char hypothesis[FA_EXPLANATIONS][40];
   char text[FA_EXPLANATIONS][160];
   fa_failure_class class;
-  uint64_t tensors; /* that are wrong */
+  fa_tensor_bits tensors; /* that are wrong */
   uint64_t schedule_seed;
   fa_sample sample; /* that it was seen in; not asked: everything was judged */
   double work, worst_ratio;

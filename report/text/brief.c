@@ -92,7 +92,7 @@ static void print_what(FILE *out, const fa_result *r, int shown) {
 
 /* ---- what explains it ---- */
 
-static void print_tensors(FILE *out, uint64_t tensors) {
+static void print_tensors(FILE *out, fa_tensor_bits tensors) {
   const char *separator = " of ";
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!(tensors >> id & 1)) continue;
@@ -101,10 +101,10 @@ static void print_tensors(FILE *out, uint64_t tensors) {
   }
 }
 
-static uint64_t failed_tensors(const fa_result *r) {
-  uint64_t failed = 0;
+static fa_tensor_bits failed_tensors(const fa_result *r) {
+  fa_tensor_bits failed = 0;
   for (int i = 0; i < r->n_verdicts; ++i)
-    if (r->verdict[i].fail) failed |= (uint64_t)1 << r->verdict[i].id;
+    if (r->verdict[i].fail) failed |= FA_TENSOR_BIT(r->verdict[i].id);
   return failed;
 }
 

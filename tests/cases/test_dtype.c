@@ -196,6 +196,20 @@ static void test_elements(void) {
     fa_store(FA_U8, &c, in[i]);
     CHECK_MSG(c == (want[i] < 0 ? 0 : want[i] > 255 ? 255 : want[i]), "%g -> %d", in[i], c);
   }
+  int64_t l;
+  for (int i = 0; i < 9; ++i) {
+    fa_store(FA_I64, &l, in[i] * 0x1p40);
+    CHECK_MSG(l == (isnan(in[i])                           ? 0
+                    : isinf(in[i]) || fabs(in[i]) > 0x1p23 ? (in[i] > 0 ? INT64_MAX : INT64_MIN)
+                                                           : (int64_t)(in[i] * 0x1p40)),
+              "%g -> %lld", in[i], (long long)l);
+    fa_store(FA_BOOL, &c, in[i]);
+    CHECK_MSG(c == !isnan(in[i]) && fa_load(FA_BOOL, &c) == c, "%g -> %d", in[i], c);
+  }
+  c = 0x40; /* any byte but 0 */
+  CHECK(fa_load(FA_BOOL, &c) == 1 && (c = 0, fa_load(FA_BOOL, &c) == 0));
+  l = -((int64_t)1 << 40) - 7;
+  CHECK(fa_load(FA_I64, &l) == -0x1p40 - 7);
   char raw[64]; /* unaligned and strided */
   const double row[3] = {1.5, -2, 0.25};
   double back[3];
@@ -204,7 +218,10 @@ static void test_elements(void) {
     fa_store_row((fa_dtype)t, raw + 1, 2, 3, row);
     fa_load_row((fa_dtype)t, raw + 1, 2, 3, back);
     for (int i = 0; i < 3; ++i)
-      CHECK(back[i] == (t == FA_I32 ? (double)(int)row[i] : t == FA_U8 ? (i == 0 ? 1 : 0) : row[i]));
+      CHECK(back[i] == (t == FA_I32 || t == FA_I64 ? (double)(int)row[i]
+                        : t == FA_U8               ? (i == 0 ? 1 : 0)
+                        : t == FA_BOOL             ? 1
+                                                   : row[i]));
     CHECK(raw[0] == 0x55 && raw[1 + fa_dtype_size((fa_dtype)t)] == 0x55); /* between two elements */
     fa_dtype found;
     CHECK(fa_dtype_from_name(fa_dtype_name((fa_dtype)t), &found) && found == (fa_dtype)t);

@@ -8,10 +8,13 @@
 #include <time.h>
 
 static const fa_capture captures[] = {
-    {.name = "slopes", .rank = 1, .shape = {4}},
-    {.name = "table", .rank = 2, .shape = {4, 9}},
-    {.name = "one", .rank = 0},
-    {.name = "doc", .rank = 1, .shape = {100}, .is_int = true, .below = 3},
+    {.name = "slopes", .rank = 1, .shape = {4}, .dtype = FA_F32},
+    {.name = "table", .rank = 2, .shape = {4, 9}, .dtype = FA_F32},
+    {.name = "one", .rank = 0, .dtype = FA_F32},
+    {.name = "doc", .rank = 1, .shape = {100}, .dtype = FA_I32, .below = 3},
+    {.name = "keep", .rank = 1, .shape = {100}, .dtype = FA_BOOL},
+    {.name = "long_", .rank = 0, .dtype = FA_I64, .below = 3},
+    {.name = "half", .rank = 1, .shape = {4}, .dtype = FA_BF16},
 };
 enum { N_CAPTURES = sizeof captures / sizeof *captures };
 
@@ -101,6 +104,10 @@ static void test_precedence(void) {
   good(SCORE, "b ? h ? score : 1.0 : 2.0", NULL);
   good(SCORE, "(b ? score : 1.0) + 1.0", NULL);
   good(MASK, "b || h && q_idx", NULL);
+  good(MASK, "keep[kv_idx]", NULL); /* a condition of itself */
+  good(MASK, "keep[q_idx] & keep[kv_idx]", NULL);
+  good(MASK, "!keep[kv_idx] || doc[q_idx] == long_", NULL);
+  good(SCORE, "keep[long_] ? score : half[h]", NULL);
   good(MASK, "(b || h) && q_idx", NULL);
   good(MASK, "(b < h) == (q_idx < 2)", "b < h == q_idx < 2");
   good(MASK, "(1 < 2) < 3", NULL);
@@ -111,7 +118,8 @@ static void test_refuses(void) {
   bad(SCORE, "score + foo[h]",
       "column 9: \"foo\" is unknown; known are score, b, h, q_idx, kv_idx, seqlen_q, "
       "seqlen_k, true, false, inf; abs min max exp log sqrt tanh sin cos floor ceil erf sigmoid "
-      "pow floordiv floormod int float where; buffers slopes, table, one, doc\n  score + foo[h]\n          "
+      "pow floordiv floormod int float where; buffers slopes, table, one, doc, keep, long_, half\n  score + "
+      "foo[h]\n          "
       "^");
   bad(MASK, "score > 0", "column 1: mask_mod does not know the score");
   bad(MASK, "slopes[h]", "column 1: mask_mod gives a float; it must give a condition");
@@ -122,6 +130,9 @@ static void test_refuses(void) {
   bad(SCORE, "slopes", "column 1: buffer \"slopes\" has 1 axes, and 0 indices here");
   bad(SCORE, "table[h]", "column 1: buffer \"table\" has 2 axes, and 1 indices here");
   bad(SCORE, "one[h]", "column 1: buffer \"one\" has 0 axes, and 1 indices here");
+  bad(MASK, "half[h]", "column 1: mask_mod gives a float; it must give a condition");
+  bad(SCORE, "half[h] % 2", "column 9: % takes ints");
+  bad(SCORE, "keep[half[h]]", "column 6: index 0 of \"keep\" is a float; indices are ints");
   bad(SCORE, "slopes[score]", "column 8: index 0 of \"slopes\" is a float; indices are ints");
   bad(SCORE, "slopes[h,1,2,3,4]", "column 16: more than 4 indices");
   bad(SCORE, "slopes[h", "column 9: the end, ']' must close the index");

@@ -13,7 +13,7 @@ static void test_tensors(void) {
                            .dbuffer_atomic = true,
                            .dsinks_atomic = true};
   const fa_profile ordered = {0};
-  uint64_t outputs = 0;
+  fa_tensor_bits outputs = 0;
   for (int i = 0; i < FA_T_COUNT; ++i) {
     const fa_tensor_id id = (fa_tensor_id)i;
     const fa_tensor_info *info = fa_tensor_describe(id);
@@ -24,7 +24,7 @@ static void test_tensors(void) {
     CHECK(info->gradient == (output && info->pass == FA_PASS_BACKWARD));
     CHECK(fa_tensor_sums_in_any_order(&all_atomic, id) == (info->gradient && !fa_tensor_has_parts(id)));
     CHECK(!fa_tensor_sums_in_any_order(&ordered, id));
-    if (output) outputs |= (uint64_t)1 << id;
+    if (output) outputs |= FA_TENSOR_BIT(id);
     if (!info->gradient) continue;
     const fa_tensor_info *input = fa_tensor_describe(info->of);
     CHECK(fa_tensor_gradient_of(info->of) == id && input->direction != FA_TENSOR_OUTPUT);
@@ -35,7 +35,7 @@ static void test_tensors(void) {
   CHECK(fa_tensor_gradient_of(FA_T_ALIBI_SLOPES) == FA_T_COUNT);
   CHECK(fa_tensor_is_through_ds(FA_T_DQ) && fa_tensor_is_through_ds(FA_T_DBUFFER_0));
   CHECK(!fa_tensor_is_through_ds(FA_T_DV) && !fa_tensor_is_through_ds(FA_T_O));
-  const uint64_t forward = fa_tensors_written_by(FA_PASS_FORWARD),
+  const fa_tensor_bits forward = fa_tensors_written_by(FA_PASS_FORWARD),
                  backward = fa_tensors_written_by(FA_PASS_BACKWARD);
   CHECK((forward & backward) == 0 && (forward | backward) == outputs);
   CHECK(forward >> FA_T_LSE & 1 && backward >> FA_T_DBIAS & 1);
@@ -61,14 +61,14 @@ static void test_presence(void) {
 static void test_merge(void) {
   const fa_tensor_id its[] = {FA_T_DO, FA_T_DLSE, FA_T_O_PARTS,  FA_T_LSE_PARTS,
                               FA_T_O,  FA_T_LSE,  FA_T_DO_PARTS, FA_T_DLSE_PARTS};
-  uint64_t expected = 0;
+  fa_tensor_bits expected = 0;
   fa_problem p;
   fa_problem_init(&p);
   CHECK(!fa_tensor_is_asked_for(&p, FA_T_O_PARTS) && !fa_tensor_is_asked_for(&p, FA_T_DLSE_PARTS));
   fa_problem_set_family(&p, FA_MERGE);
   p.merge.parts_dtype = FA_F32;
   p.grad_lse = true;
-  for (size_t i = 0; i < sizeof its / sizeof *its; ++i) expected |= (uint64_t)1 << its[i];
+  for (size_t i = 0; i < sizeof its / sizeof *its; ++i) expected |= FA_TENSOR_BIT(its[i]);
   for (int id = 0; id < FA_T_COUNT; ++id)
     CHECK(fa_tensor_is_asked_for(&p, (fa_tensor_id)id) == (expected >> id & 1));
   CHECK(fa_tensor_dtype(&p, FA_T_O) == FA_F16 && fa_tensor_dtype(&p, FA_T_DO_PARTS) == FA_F32);

@@ -78,10 +78,10 @@ static void make_output(subject *s, const fa_failure *x, const fa_mistake *m, fa
 }
 
 /* The outputs of a subject that makes this mistake. */
-static void make_outputs(subject *s, const fa_failure *x, fa_mistake *m, uint64_t tensors) {
+static void make_outputs(subject *s, const fa_failure *x, fa_mistake *m, fa_tensor_bits tensors) {
   const fa_scope whole = {.whole = true};
   fa_error err = {""};
-  const uint64_t passes[] = {FA_OF_FORWARD, s->c.problem.backward ? FA_OF_BACKWARD : 0};
+  const fa_tensor_bits passes[] = {FA_OF_FORWARD, s->c.problem.backward ? FA_OF_BACKWARD : 0};
   s->expects_nan = m->expects_nan;
   for (int pass = 0; pass < 2; ++pass) {
     fa_wants w;
@@ -148,7 +148,7 @@ static void print_explanations(const subject *s) {
 }
 
 /* Right outputs, judged; and a failure to hand to make(), in which the tensors of the set are to fail. */
-static void right_failure(subject *s, uint64_t set, fa_failure *x) {
+static void right_failure(subject *s, fa_tensor_bits set, fa_failure *x) {
   fa_error err = {""};
   fa_mistake none;
   s->judged.from_o = s->judged.from_lse = true;

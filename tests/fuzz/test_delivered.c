@@ -14,12 +14,12 @@
 #include <math.h>
 #include <string.h>
 
-#define BIT(id) (UINT64_C(1) << (id))
+#define BIT(id) FA_TENSOR_BIT(id)
 
 /* The subject: ref-f32, with these changes to what it says and writes. */
 static struct {
   fa_declaration says;
-  uint64_t writes, left_out;
+  fa_tensor_bits writes, left_out;
   double lse_factor;
   double o_of_empty, lse_of_empty; /* 1234: as computed */
   bool takes_away;                 /* the LSE is absent afterwards */
@@ -35,7 +35,7 @@ static const double AS_COMPUTED = 1234;
 static void reset(void) {
   memset(&subject, 0, sizeof subject);
   fa_contract_init(&subject.says.contract);
-  subject.writes = ~UINT64_C(0);
+  subject.writes = ~(fa_tensor_bits)0;
   subject.lse_factor = 1;
   subject.o_of_empty = subject.lse_of_empty = AS_COMPUTED;
 }
@@ -171,7 +171,7 @@ static void test_outputs(void) {
   subject.takes_away = true;
   expect(FA_PASS, "not delivered, not judged: lse", plain);
   subject.takes_away = false;
-  subject.left_out = ~UINT64_C(0);
+  subject.left_out = ~(fa_tensor_bits)0;
   expect(FA_SKIP, "none of this call's outputs", plain);
   /* A wrong gradient is still found, from whatever forward it is judged. */
   reset();

@@ -180,7 +180,7 @@ static void expect_planted(int which, fa_tensor_id id, double value, bool first_
   planted.id = id, planted.value = value, planted.first_only = first_only;
   fa_result_init(&r);
   judge(breakable[which].json, breakable[which].law, FA_LAW_NONE, &r);
-  const uint64_t bit = UINT64_C(1) << id;
+  const fa_tensor_bits bit = FA_TENSOR_BIT(id);
   CHECK_MSG(r.state == FA_FAIL && (r.law_broken & bit) && !(r.law_nan & bit) == !isnan(value),
             "%s, %s %g%s: %s: %s", fa_law_describe(breakable[which].law)->name, fa_tensor_id_name(id), value,
             first_only ? " once" : "", fa_state_name(r.state), r.reason);
@@ -292,7 +292,7 @@ static void test_cached_entry(void) {
   judge("{\"family\":\"kvcache\",\"batch\":2,\"seqlen_k\":64,\"kvcache\":{\"len\":[61,61],\"new\":3,\"batch_"
         "idx\":[1,0]}}",
         FA_LAW_BATCH_ALONE, FA_LAW_NONE, &r);
-  CHECK_MSG(r.state == FA_FAIL && (r.law_broken & UINT64_C(1) << FA_T_K), "%s: %s", fa_state_name(r.state),
+  CHECK_MSG(r.state == FA_FAIL && (r.law_broken & FA_TENSOR_BIT(FA_T_K)), "%s: %s", fa_state_name(r.state),
             r.reason);
   fa_result_free(&r);
   planted.id = 0, planted.slot = 0;

@@ -76,7 +76,7 @@ static fa_status reference(session *s, const fa_case *c, const fa_tensors *in, c
     status = fa_ref_backward(p, in, &got->t[FA_T_O], &got->t[FA_T_LSE], &forward, &opt, &backward, err);
   for (size_t i = 0; status == FA_OK && i < sizeof second / sizeof *second; ++i)
     judge(s, c, in, got, &backward, second[i], profile);
-  for (int id = FA_T_DBUFFER_0; status == FA_OK && id <= FA_T_DBUFFER_7; ++id)
+  for (int id = FA_T_DBUFFER_0; status == FA_OK && id <= FA_T_DBUFFER_LAST; ++id)
     judge(s, c, in, got, &backward, (fa_tensor_id)id, profile);
   fa_wants_free(&forward);
   fa_wants_free(&backward);

@@ -64,7 +64,7 @@ static const char *tensor_word(int i) {
   static const char *const lists[] = {"q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices"};
   for (int id = 0; id < FA_T_COUNT; ++id) {
     const bool buffer =
-        (id >= FA_T_BUFFER_0 && id <= FA_T_BUFFER_7) || (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7);
+        (id >= FA_T_BUFFER_0 && id <= FA_T_BUFFER_LAST) || (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_LAST);
     if (!buffer && id != FA_T_DROPOUT_KEEP && i-- == 0) return fa_tensor_id_name((fa_tensor_id)id);
   }
   return i < 4 ? lists[i] : NULL;

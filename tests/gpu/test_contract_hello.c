@@ -61,7 +61,7 @@ static void test_declaration(void) {
       "\"nan\","
       " \"arithmetic\": {\"name\": \"mma-ampere\", \"block_n\": 128, \"f32\": {\"name\": \"simt-f32\"}}}");
   const fa_declaration *half = &h.declaration[FA_F16], *full = &h.declaration[FA_F32];
-  CHECK(half->contract.outputs == ((uint64_t)1 << FA_T_O | (uint64_t)1 << FA_T_DQ));
+  CHECK(half->contract.outputs == (FA_TENSOR_BIT(FA_T_O) | FA_TENSOR_BIT(FA_T_DQ)));
   CHECK(half->contract.lse_base_2 && !half->contract.lse_unscaled);
   CHECK(half->contract.lse_layout == FA_LSE_PADDED && half->contract.o_of_empty == FA_O_EMPTY_NAN);
   CHECK(half->contract_given ==

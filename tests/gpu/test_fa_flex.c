@@ -11,8 +11,8 @@
 static char memory[1 << 16] __attribute__((aligned(256)));
 static int32_t ints[64];
 
-static const fa_flex_buffer buffers[] = {{"slopes", FA_F32, 1, {4}}, {"doc", FA_I32, 2, {2, 20}}};
-static fa_flex_program *program, *maskless;
+static const fa_flex_buffer buffers[] = {{"slopes", FA_F32, 1, {4}, NULL}, {"doc", FA_I32, 2, {2, 20}, NULL}};
+static fa_flex_program *program, *maskless, *wide; /* wide: a condition, 16 bits, an int64 */
 
 /* ---- preparing ---- */
 
@@ -40,8 +40,8 @@ static void test_prepare(void) {
   REFUSE("score", "score > 0.0", buffers, 2, "mask_mod: column 1");
   REFUSE(NULL, "q_idx >= ", NULL, 0, "mask_mod: column 10: the end");
   REFUSE("", NULL, NULL, 0, "score_mod: column 1");
-  REFUSE("score", NULL, buffers, -1, "n_buffers = -1: 0 .. 8");
-  REFUSE("score", NULL, buffers, 9, "n_buffers = 9: 0 .. 8");
+  REFUSE("score", NULL, buffers, -1, "n_buffers = -1: 0 .. 32");
+  REFUSE("score", NULL, buffers, 33, "n_buffers = 33: 0 .. 32");
   REFUSE("score", NULL, NULL, 1, "buffers is NULL");
   REFUSE_BUFFER("buffers[1].name: at most 63 letters", .name = NULL, .dtype = FA_F32);
   REFUSE_BUFFER("buffers[1].name: at most 63 letters", .name = "", .dtype = FA_F32);
@@ -51,7 +51,15 @@ static void test_prepare(void) {
                 .dtype = FA_F32);
   REFUSE_BUFFER("buffers[1].name = \"tanh\" has a meaning", .name = "tanh", .dtype = FA_F32);
   REFUSE_BUFFER("buffers[1].name = \"slopes\" is that of buffers[0] too", .name = "slopes", .dtype = FA_F32);
-  REFUSE_BUFFER("buffers[1].dtype: FA_F32 or FA_I32", .name = "x", .dtype = FA_F16);
+  REFUSE_BUFFER("buffers[1].dtype: FA_F32, FA_F16, FA_BF16, FA_I32, FA_I64 or FA_BOOL is needed", .name = "x",
+                .dtype = FA_F64);
+  static const int64_t minus[] = {1, -1}, far[] = {1ll << 32, 1}, beyond[] = {INT64_MAX, 1};
+  REFUSE_BUFFER("buffers[1].stride[1] = -1: must not be negative", .name = "x", .dtype = FA_F32, .rank = 2,
+                .shape = {2, 2}, .stride = minus);
+  REFUSE_BUFFER("buffers[1].stride: at most 2^33 elements", .name = "x", .dtype = FA_F32, .rank = 2,
+                .shape = {4, 2}, .stride = far);
+  REFUSE_BUFFER("buffers[1].stride: at most 2^33 elements", .name = "x", .dtype = FA_F32, .rank = 2,
+                .shape = {4, 2}, .stride = beyond);
   REFUSE_BUFFER("buffers[1].rank = 5: 0 .. 4", .name = "x", .dtype = FA_F32, .rank = 5);
   REFUSE_BUFFER("buffers[1].rank = -1", .name = "x", .dtype = FA_F32, .rank = -1);
   REFUSE_BUFFER("buffers[1].shape[0] = 0: 1 .. 2^30", .name = "x", .dtype = FA_F32, .rank = 1);
@@ -135,6 +143,9 @@ static void test_calls(void) {
   BAD((f.blocks_from_mask_mod = true, f.program = maskless), INPUT, "there is no mask_mod");
   BAD(f.buffer[1] = NULL, INPUT, "flex.buffer[1] (doc) is NULL");
   BAD(f.buffer[0] = memory + 1, INPUT, "flex.buffer[0] (slopes) = ");
+  BAD((f.program = wide, f.buffer[0] = memory + 1, f.buffer[2] = memory + 4), INPUT,
+      "flex.buffer[2] (id) = ");
+  BAD((f.program = wide, f.buffer[1] = memory + 1, f.buffer[2] = memory), INPUT, "not aligned to 2 bytes");
   BAD((a.cu_seqlens_q = a.cu_seqlens_k = ints, a.total_q = 15, a.total_k = 33), INPUT,
       "no blocks together with cu_seqlens_q");
   BAD((a.dropout_p = 0.5, a.p_debug = memory), UNSUPPORTED, "p_debug: not together with flex");
@@ -154,6 +165,9 @@ static void test_gradients(void) {
   BAD_GRADIENT(g.dbuffer[2] = out, INPUT, "dbuffer[2] is wanted, but there are 2 buffers");
   BAD_GRADIENT(g.dbuffer[1] = out, INPUT, "dbuffer[1] is wanted, but buffer doc holds integers");
   BAD_GRADIENT(g.dbuffer[0] = (float *)(void *)(memory + 2), INPUT, "dbuffer[0] = ");
+  BAD_GRADIENT((f.program = wide, g.dbuffer[1] = memory + 1), INPUT, "not aligned to 2 bytes");
+  BAD_GRADIENT((f.program = wide, g.dbuffer[0] = out), INPUT,
+               "dbuffer[0] is wanted, but buffer keep holds conditions");
   BAD_GRADIENT((a.flex = NULL, g.dbuffer[0] = out), INPUT, "dbuffer[0] is wanted, but there are 0 buffers");
   BAD_GRADIENT((f.program = NULL, g.dbuffer[0] = out), INPUT, "dbuffer[0] is wanted");
   BAD_GRADIENT((a.deterministic = true, g.dbuffer[0] = out, a.seqlen_q = a.seqlen_k = 1 << 18,
@@ -276,7 +290,11 @@ static void test_blocks(void) {
 int main(void) {
   REQUIRE(fa_flex_prepare("score + slopes[h]", "doc[b, q_idx] == doc[b, kv_idx]", buffers, 2, &program,
                           NULL) == FA_OK);
+  static const int64_t turned[] = {1, 2};
+  const fa_flex_buffer others[] = {
+      {"keep", FA_BOOL, 1, {20}, NULL}, {"table", FA_BF16, 2, {2, 4}, turned}, {"id", FA_I64, 0, {0}, NULL}};
   REQUIRE(fa_flex_prepare("score * slopes[h]", NULL, buffers, 2, &maskless, NULL) == FA_OK);
+  REQUIRE(fa_flex_prepare("score * table[b, h]", "keep[kv_idx] && id > 0", others, 3, &wide, NULL) == FA_OK);
   test_prepare();
   test_calls();
   test_gradients();
@@ -285,5 +303,6 @@ int main(void) {
   test_blocks();
   fa_flex_free(program);
   fa_flex_free(maskless);
+  fa_flex_free(wide);
   return check_done();
 }

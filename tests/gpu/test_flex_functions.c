@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const fa_capture captures[2] = {{.name = "x", .rank = 1, .shape = {3}, .grad = true},
-                                       {.name = "n", .rank = 2, .shape = {2, 3}, .is_int = true, .below = 9}};
+static const fa_capture captures[2] = {
+    {.name = "x", .rank = 1, .shape = {3}, .dtype = FA_F32, .grad = true},
+    {.name = "n", .rank = 2, .shape = {2, 3}, .dtype = FA_I32, .below = 9}};
 static const float x_data[3] = {0.5f, 2, -1};
 static const int32_t n_data[6] = {1, 2, 3, 4, 5, 6};
 static const void *const data[2] = {x_data, n_data};

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static uint64_t seen; /* of the table's tensors, over all cases */
+static fa_tensor_bits seen; /* of the table's tensors, over all cases */
 
 static fa_case case_of(const char *text) {
   fa_case c;
@@ -59,7 +59,7 @@ static void make(made *m, const char *text, const fa_contract *contract) {
   fa_plugin_call_tensors_set(&m->plain, p, &m->list);
   CHECK_MSG(tensors_in(&m->plain) == m->list.n, "%s: %d of %d", text, (int)tensors_in(&m->plain), m->list.n);
   for (int id = 0; id < FA_T_COUNT; ++id)
-    if (m->t.t[id].data) seen |= UINT64_C(1) << id;
+    if (m->t.t[id].data) seen |= FA_TENSOR_BIT(id);
   char *json = fa_plugin_call_json(p);
   REQUIRE(json);
   fa_case again = case_of(json);
@@ -143,6 +143,22 @@ static void test_flex(void) {
   CHECK(strcmp(p->score_mod, "score + slope[h]") == 0 && p->block_sparse && p->q_block == 128);
   CHECK(p->empty_lse == -INFINITY);
   drop(&m);
+  make(&m,
+       "{\"family\":\"flex\",\"seqlen_q\":30,\"score_mod\":\"score + t[h, "
+       "kv_idx]\",\"mask_mod\":\"keep[q_idx] && "
+       "id >= "
+       "0\",\"buffers\":{\"t\":{\"shape\":[1,30],\"dtype\":\"bf16\",\"strides\":[90,2]},\"keep\":{\"shape\":["
+       "30],"
+       "\"dtype\":\"bool\",\"strides\":[0]},\"id\":{\"dtype\":\"i64\",\"below\":4}}}",
+       NULL);
+  CHECK(t->buffers[0].dtype == FA_PLUGIN_BF16 && t->buffers[0].stride[0] == 90 &&
+        t->buffers[0].stride[1] == 2);
+  CHECK(t->dbuffers[0].dtype == FA_PLUGIN_BF16 && t->dbuffers[0].stride[0] == 30 &&
+        t->dbuffers[0].stride[1] == 1);
+  CHECK(t->buffers[1].dtype == FA_PLUGIN_BOOL && t->buffers[1].stride[0] == 0 && !t->dbuffers[1].data);
+  CHECK(t->buffers[2].dtype == FA_PLUGIN_I64 && !t->dbuffers[2].data);
+  CHECK(p->captures[0]->dtype == FA_PLUGIN_BF16 && p->captures[0]->wants_gradient);
+  drop(&m);
   make(
       &m,
       "{\"family\":\"flex\",\"seqlen_q\":300,\"seqlen_k\":200,\"mask_mod\":\"kv_idx < 150\",\"block_sparse\":"
@@ -189,7 +205,7 @@ static void test_contract(void) {
   made m;
   fa_contract c;
   fa_contract_init(&c);
-  c.outputs = ~(UINT64_C(1) << FA_T_DQ);
+  c.outputs = ~FA_TENSOR_BIT(FA_T_DQ);
   c.lse_layout = FA_LSE_TOKENS_HEADS;
   c.lse_dtype = FA_F64;
   make(&m, "{\"seqlen_q\":7,\"heads_q\":3}", &c);
@@ -242,8 +258,8 @@ static void test_padded_lse(void) {
 /* Every tensor that a call may have has been handed over somewhere above. */
 static void test_all_seen(void) {
   for (int id = 0; id < FA_T_COUNT; ++id) {
-    const bool one_of_many =
-        (id > FA_T_BUFFER_0 + 1 && id <= FA_T_BUFFER_7) || (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7);
+    const bool one_of_many = (id > FA_T_BUFFER_0 + 1 && id <= FA_T_BUFFER_LAST) ||
+                             (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_LAST);
     const bool in_calls = id != FA_T_DROPOUT_KEEP && !one_of_many && !fa_tensor_has_parts((fa_tensor_id)id);
     CHECK_MSG((seen >> id & 1) == in_calls || one_of_many, "%s", fa_tensor_id_name((fa_tensor_id)id));
   }

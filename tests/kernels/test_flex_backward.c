@@ -147,6 +147,7 @@ static void run(const problem *x, uint64_t seed) {
   const fa_flex_exact_params e = {
       .dbuffer = {memory.d_scales, NULL, memory.d_table},
       .exact = {x->exact ? memory.e_scales : NULL, NULL, x->exact ? memory.e_table : NULL},
+      .out = {memory.d_scales, NULL, memory.d_table},
       .n = {HQ, 0, TABLE}};
   REQUIRE(k && k->block_m == BLOCK_M && k->block_n == (x->is_short ? SHORT_BLOCK_N : BLOCK_N));
   launch(&k->clear, &e, 1, FA_FLEX_CAPTURED, 1, seed);

@@ -59,7 +59,7 @@ static void add_kernel(const void *params) {
 
 static fa_flex_exact_params params_of(int64_t n) {
   fa_flex_exact_params p = {};
-  p.dbuffer[3] = m.out; /* one of several buffers */
+  p.out[3] = m.out; /* one of several buffers */
   p.exact[3] = m.exact;
   p.n[3] = n;
   return p;
@@ -329,7 +329,7 @@ static void test_registers() {
     fa_flex_exact_params p = {};
     memset(m.out, 0xff, sizeof m.out);
     for (int k = 0; k < 2; ++k) {
-      p.dbuffer[k] = x.dbuffer[k] = m.out + k * BUFFER;
+      p.out[k] = p.dbuffer[k] = x.dbuffer[k] = m.out + k * BUFFER;
       p.exact[k] = x.exact[k] = exact && k ? m.exact : nullptr; /* one of each kind */
       p.n[k] = BUFFER;
     }

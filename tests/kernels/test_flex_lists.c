@@ -197,7 +197,7 @@ static void test_blocks(void) {
                                 .rank = 1,
                                 .shape = {129},
                                 .fill = "normal",
-                                .is_int = true,
+                                .dtype = FA_I32,
                                 .sorted = true,
                                 .below = 4};
     int32_t pads[3], used[3];

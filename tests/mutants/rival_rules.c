@@ -141,12 +141,12 @@ static const fa_tensor_id outputs[] = {FA_T_O,
                                        FA_T_DBUFFER_0 + 4,
                                        FA_T_DBUFFER_0 + 5,
                                        FA_T_DBUFFER_0 + 6,
-                                       FA_T_DBUFFER_7};
+                                       FA_T_DBUFFER_0 + 7};
 enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
 
 static const double *array_of(const standard_outputs *s, fa_tensor_id id) {
   const double *const all[N_OUTPUTS] = {s->o, s->lse, s->dq, s->dk, s->dv, s->dbias, s->k, s->v};
-  if (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_7) return s->dbuffer[id - FA_T_DBUFFER_0];
+  if (id >= FA_T_DBUFFER_0 && id <= FA_T_DBUFFER_LAST) return s->dbuffer[id - FA_T_DBUFFER_0];
   for (int i = 0; i < N_OUTPUTS; ++i)
     if (outputs[i] == id) return all[i];
   return NULL;

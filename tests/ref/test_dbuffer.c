@@ -7,6 +7,8 @@
 #include "ref/reference.h"
 #include "tests/support/check.h"
 
+#include <math.h>
+
 #define CASE                                                                                                 \
   "{\"heads_q\":%d,\"heads_kv\":%d,\"batch\":%d,\"seqlen_q\":40,\"seqlen_k\":60,"                            \
   "\"score_mod\":\"score + bumps[0] * (kv_idx %% 3)\",\"buffers\":{\"bumps\":{\"shape\":[1]}},"              \
@@ -48,7 +50,66 @@ static void check_twice(int heads, int batch) {
             one.accum);
 }
 
+/* The first buffer's gradient in a case of two entries. */
+static fa_wants gradient_of(const char *buffer, const char *read) {
+  char text[600];
+  fa_case c;
+  fa_tensors t;
+  fa_wants forward, backward;
+  fa_arithmetic a;
+  snprintf(
+      text, sizeof text,
+      "{\"family\":\"flex\",\"batch\":2,\"seqlen_q\":20,\"seqlen_k\":30,\"score_mod\":\"score + 0.5 * %s\","
+      "\"buffers\":{\"x\":%s}}",
+      read, buffer);
+  REQUIRE(fa_case_from_text(text, &c, NULL) == FA_OK && fa_case_build(&c, &t, NULL) == FA_OK);
+  REQUIRE(fa_arithmetic_named("torch-math", FA_F16, &a));
+  const fa_profile profile = fa_arithmetic_profile(&a, FA_F16);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &t, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
+  fa_wants_free(&forward);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+  return backward;
+}
+
+/* Each element of the shape has a gradient of its own, also where a stride of 0 makes them one in memory: along that axis
+ * they add up to the gradient of the one element. */
+static void check_expanded(void) {
+  fa_wants each = gradient_of("{\"shape\":[2,30],\"strides\":[0,1]}", "x[b, kv_idx]"),
+           one = gradient_of("{\"shape\":[30]}", "x[kv_idx]");
+  const fa_want *e = &each.t[FA_T_DBUFFER_0], *o = &one.t[FA_T_DBUFFER_0];
+  REQUIRE(e->n == 60 && o->n == 30);
+  for (int i = 0; i < 30; ++i) {
+    const double sum = e->value[i] + e->value[30 + i];
+    CHECK_MSG(e->value[i] != e->value[30 + i] && fabs(sum - o->value[i]) <= 1e-12, "%d: %g, not %g", i, sum,
+              o->value[i]);
+  }
+  fa_wants_free(&each);
+  fa_wants_free(&one);
+}
+
+/* A gradient in 16 bits may be half an ulp of that type further off, and no more. */
+static void check_rounding(const char *dtype, fa_dtype type) {
+  char buffer[80];
+  snprintf(buffer, sizeof buffer, "{\"shape\":[30],\"dtype\":\"%s\",\"strides\":[3]}", dtype);
+  fa_wants w = gradient_of(buffer, "x[kv_idx]");
+  const fa_want *d = &w.t[FA_T_DBUFFER_0];
+  REQUIRE(d->n == 30 && d->dtype == type);
+  for (int i = 0; i < 30; ++i) {
+    const double half = fa_half_ulp(type, d->value[i]), accum = (double)d->accum[i],
+                 bound = fa_want_bound(d, i);
+    CHECK_MSG(bound >= half + accum && bound < 2.1 * half + 2 * accum, "%s %d: %g, half an ulp %g, sum %g",
+              dtype, i, bound, half, accum);
+  }
+  fa_wants_free(&w);
+}
+
 int main(void) {
+  check_expanded();
+  check_rounding("f16", FA_F16);
+  check_rounding("bf16", FA_BF16);
   check_twice(2, 1);
   check_twice(1, 2);
   return check_done();

@@ -58,7 +58,7 @@ static void make_failure(fa_result *r) {
   r->n_explanations = 1;
   r->explanation[0] = (fa_explanation){.hypothesis = "last_key_lost",
                                        .text = "the last key is lost",
-                                       .tensors = (uint64_t)1 << FA_T_DQ,
+                                       .tensors = FA_TENSOR_BIT(FA_T_DQ),
                                        .wrong = 3,
                                        .share = 1,
                                        .sampled = true};

@@ -43,7 +43,7 @@ static void collect(const flex_units_call *call, const fa_attention *a, const fa
 
 bool flex_units_of(const flex_units_call *call, flex_units *u, fa_error *err) {
   static const fa_flex_buffer buffers[3] = {
-      {"slopes", FA_F32, 1, {4}}, {"table", FA_F32, 2, {4, 9}}, {"doc", FA_I32, 1, {256}}};
+      {"slopes", FA_F32, 1, {4}, NULL}, {"table", FA_F32, 2, {4, 9}, NULL}, {"doc", FA_I32, 1, {256}, NULL}};
   const fa_kernel_device device = {
       .max_shared_bytes = 227 << 10, .compiles = 1, .hopper = call->hopper ? 132 : 0};
   fa_attention a;

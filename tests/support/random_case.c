@@ -141,6 +141,19 @@ static void random_blocks(fa_rng *r, fa_problem *p) {
   }
 }
 
+/* The axes in any order of memory, with a gap, some repeated. */
+static void random_buffer_strides(fa_rng *r, fa_capture *c) {
+  if (c->rank == 0 || chance(r, 0.5)) return;
+  int64_t step = fa_rng_range(r, 1, 3);
+  const bool up = chance(r, 0.5);
+  c->n_strides = c->rank;
+  for (int k = 0; k < c->rank; ++k) {
+    const int i = up ? k : c->rank - 1 - k;
+    c->stride[i] = chance(r, 0.2) ? 0 : step;
+    step *= c->shape[i];
+  }
+}
+
 static void random_captures(fa_rng *r, fa_problem *p) {
   p->n_captures = (int)fa_rng_range(r, 1, 3);
   p->captures = calloc((size_t)p->n_captures, sizeof *p->captures);
@@ -152,11 +165,25 @@ static void random_captures(fa_rng *r, fa_problem *p) {
     for (int i = 0; i < c->rank; ++i) c->shape[i] = fa_rng_range(r, 1, 9);
     c->grad = chance(r, 0.5);
     snprintf(c->fill, sizeof c->fill, "%s", chance(r, 0.5) ? "normal" : "heavy_tail");
-    if (!(c->is_int = chance(r, 0.3))) continue;
+    static const fa_dtype floats[] = {FA_F32, FA_F16, FA_BF16};
+    c->dtype = floats[below(r, 3)];
+    random_buffer_strides(r, c);
+    if (chance(r, 0.7)) continue;
+    if (chance(r, 0.3)) {
+      c->dtype = FA_BOOL;
+      c->share = chance(r, 0.5) ? 0.5 : 0.125;
+      c->grad = false;
+      snprintf(c->fill, sizeof c->fill, "normal");
+      continue;
+    }
+    c->dtype = chance(r, 0.5) ? FA_I32 : FA_I64;
     snprintf(c->fill, sizeof c->fill, "normal");
     c->grad = false;
     c->sorted = chance(r, 0.5);
-    c->below = fa_rng_range(r, 1, c->sorted ? FA_MAX_SORTED_BELOW : INT32_MAX);
+    c->below = fa_rng_range(r, 1,
+                            c->sorted            ? FA_MAX_SORTED_BELOW
+                            : c->dtype == FA_I32 ? INT32_MAX
+                                                 : FA_MAX_CAPTURE_I64);
   }
 }
 

@@ -6,10 +6,32 @@
 #include <string.h>
 
 const fa_capture random_expr_captures[RANDOM_EXPR_BUFFERS] = {
-    {.name = "slopes", .rank = 1, .shape = {RANDOM_EXPR_HEADS}, .grad = true},
-    {.name = "table", .rank = 2, .shape = {RANDOM_EXPR_HEADS, 9}, .grad = true},
-    {.name = "one", .rank = 0, .grad = true},
-    {.name = "doc", .rank = 1, .shape = {256}, .is_int = true, .below = 3},
+    {.name = "slopes", .rank = 1, .shape = {RANDOM_EXPR_HEADS}, .dtype = FA_F32, .grad = true},
+    {.name = "table", .rank = 2, .shape = {RANDOM_EXPR_HEADS, 9}, .dtype = FA_F32, .grad = true},
+    {.name = "one", .rank = 0, .dtype = FA_F32, .grad = true},
+    {.name = "doc", .rank = 1, .shape = {256}, .dtype = FA_I32, .below = 3},
+    {.name = "long_", .rank = 1, .shape = {256}, .n_strides = 1, .stride = {2}, .dtype = FA_I64, .below = 5},
+    {.name = "keep",
+     .rank = 2,
+     .shape = {RANDOM_EXPR_HEADS, 256},
+     .n_strides = 2,
+     .stride = {1, RANDOM_EXPR_HEADS},
+     .dtype = FA_BOOL,
+     .share = 0.5},
+    {.name = "turned",
+     .rank = 2,
+     .shape = {RANDOM_EXPR_HEADS, 9},
+     .n_strides = 2,
+     .stride = {1, RANDOM_EXPR_HEADS},
+     .dtype = FA_BF16,
+     .grad = true},
+    {.name = "spread",
+     .rank = 2,
+     .shape = {2, 9},
+     .n_strides = 2,
+     .stride = {0, 1},
+     .dtype = FA_F16,
+     .grad = true},
 };
 
 typedef struct writer {
@@ -50,8 +72,9 @@ static void put_number(writer *w) {
 }
 
 static void put_int(writer *w, int depth) {
-  static const char *const leaves[] = {"b", "h", "q_idx", "kv_idx",      "seqlen_q",   "seqlen_k",        "1",
-                                       "2", "7", "37",    "doc[kv_idx]", "doc[q_idx]", "(q_idx - kv_idx)"};
+  static const char *const leaves[] = {
+      "b", "h", "q_idx", "kv_idx",      "seqlen_q",   "seqlen_k",         "1",
+      "2", "7", "37",    "doc[kv_idx]", "doc[q_idx]", "(q_idx - kv_idx)", "long_[kv_idx]"};
   static const char *const operators[] = {" + ", " - ", " & ", " * ",  " / ",
                                           " % ", " ^ ", " | ", " >> ", " << "};
   static const char *const floors[] = {"floordiv(", "floormod("};
@@ -102,6 +125,8 @@ static void put_bool(writer *w, int depth) {
     put_bool(w, depth - 1);
   } else if (kind == 3 && w->score) {
     put_pair(w, "(", put_float, compare[below(w, 4)], put_float, ")", depth);
+  } else if (kind == 4 && below(w, 2)) {
+    put(w, "keep[h, kv_idx]");
   } else {
     put_pair(w, "(", put_int, compare[below(w, 6)], put_int, ")", depth);
   }
@@ -112,9 +137,11 @@ static void put_load(writer *w) {
                                       "table[h, abs(q_idx - kv_idx) % 9]",
                                       "table[h][kv_idx % 9]",
                                       "one",
+                                      "turned[h, kv_idx % 9]",
+                                      "spread[q_idx % 2, abs(q_idx - kv_idx) % 9]",
                                       "slopes[(h + 1) % 4]",
                                       "slopes[kv_idx]"};
-  put(w, loads[below(w, w->mild ? 5 : 6)]);
+  put(w, loads[below(w, w->mild ? 7 : 8)]);
 }
 
 /* If mild, arguments keep exp small and logarithms and roots away from 0. */
@@ -195,14 +222,15 @@ void random_expr_tensors(fa_rng *r, fa_tensors *set) {
     const fa_capture *c = &random_expr_captures[k];
     const fa_tensor_id id = (fa_tensor_id)(FA_T_BUFFER_0 + k);
     const int64_t one = 1;
-    REQUIRE(fa_tensors_add(set, id, c->is_int ? FA_I32 : FA_F32, c->rank ? c->rank : 1,
-                           c->rank ? c->shape : &one, NULL, 0, NULL) == FA_OK);
+    REQUIRE(fa_tensors_add(set, id, c->dtype, c->rank ? c->rank : 1, c->rank ? c->shape : &one,
+                           c->n_strides ? c->stride : NULL, 0, NULL) == FA_OK);
     for (int64_t e = 0; e < fa_tensor_count(&set->t[id]); ++e) {
       int64_t index[FA_MAX_RANK];
       fa_tensor_unravel(&set->t[id], e, index);
       fa_tensor_set(&set->t[id], index,
-                    c->is_int ? (double)fa_rng_below(r, c->below)
-                              : (double)(float)fa_rng_range(r, -2000, 2000) / 1024);
+                    c->dtype == FA_BOOL    ? (double)fa_rng_below(r, 2)
+                    : fa_capture_is_int(c) ? (double)fa_rng_below(r, c->below)
+                                           : (double)(float)fa_rng_range(r, -2000, 2000) / 1024);
     }
   }
 }

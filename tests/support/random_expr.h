@@ -6,7 +6,7 @@
 #include "cases/tensors/set.h"
 #include "cases/vocabulary/problem.h"
 
-enum { RANDOM_EXPR_BUFFERS = 4, RANDOM_EXPR_HEADS = 4 };
+enum { RANDOM_EXPR_BUFFERS = 8, RANDOM_EXPR_HEADS = 4 };
 extern const fa_capture random_expr_captures[RANDOM_EXPR_BUFFERS];
 
 /* A score expression of at most the given depth into text[size]; mild: without operations that may have no

@@ -558,7 +558,7 @@ void slow_backward(const fa_problem *p, const fa_tensors *in, const fa_tensor *g
     array_make(&out->t[FA_T_DBIAS], (p->bias.per_batch ? p->batch : 1) * (p->bias.per_head ? p->heads_q : 1) *
                                         (p->bias.per_query ? p->seqlen_q : 1) * p->seqlen_k);
   if (p->sinks.grad) array_make(&out->t[FA_T_DSINKS], p->heads_q);
-  for (int id = FA_T_DBUFFER_0; id <= FA_T_DBUFFER_7; ++id)
+  for (int id = FA_T_DBUFFER_0; id <= FA_T_DBUFFER_LAST; ++id)
     if (in->t[id].data) array_make(&out->t[id], fa_tensor_count(&in->t[id]));
   for (int64_t b = 0; b < p->batch; ++b) {
     entry e = entry_of(p, in, b);

@@ -63,7 +63,7 @@ static void test_faults(void) {
   BREAK((l->cluster = 2, l->grid[0] = 3), "3 blocks in clusters of 2");
   BREAK(l->cluster = 16, "in clusters of 16");
   BREAK(l->writes = 0, "it writes 0");
-  BREAK(l->writes |= FA_WRITES(61), "it writes");
+  BREAK(l->writes |= FA_WRITES(125), "it writes");
   BREAK(l->params = (char *)l->params + 64, "not in the plan");
   BREAK(plan.params_bytes = 64, "not in the plan");
   BREAK(l->n_maps = 1, "1 maps of");

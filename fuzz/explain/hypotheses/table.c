@@ -23,7 +23,7 @@ const fa_hypothesis *const fa_hypotheses[] = {fa_hypotheses_of_masks,
 
 void fa_hypothesis_tensors(const fa_hypothesis *h, char *text, size_t size) {
   static const struct {
-    uint64_t set;
+    fa_tensor_bits set;
     const char *word;
   } known[] = {{FA_OF_ALL, "all"}, {FA_OF_FORWARD, "forward"}, {FA_OF_BACKWARD, "gradients"}};
   size_t used = 0;

@@ -99,7 +99,7 @@ FA_DEVICE float exact_round(const uint64_t *sum) {
 FA_DEVICE void flex_exact_clear(const fa_flex_exact_params &p) {
   const int k = static_cast<int>(blockIdx.y);
   const int64_t first = static_cast<int64_t>(blockIdx.x) * FA_FLEX_EXACT_ELEMENTS;
-  if (!p.dbuffer[k]) return;
+  if (!p.out[k]) return;
   const int words = p.exact[k] ? FA_FLEX_EXACT_WORDS : 1;
   FA_NO_UNROLL
   for (int i = static_cast<int>(threadIdx.x); i < FA_FLEX_EXACT_ELEMENTS * words;
@@ -115,8 +115,13 @@ FA_DEVICE void flex_exact_clear(const fa_flex_exact_params &p) {
 FA_DEVICE void flex_exact_round(const fa_flex_exact_params &p) {
   const int k = static_cast<int>(blockIdx.y);
   const int64_t i = static_cast<int64_t>(blockIdx.x) * FA_FLEX_EXACT_ELEMENTS + static_cast<int>(threadIdx.x);
-  if (p.exact[k] && i < p.n[k])
-    store_global(p.dbuffer[k] + i, exact_round(p.exact[k] + i * FA_FLEX_EXACT_WORDS));
+  if (i >= p.n[k] || !p.out[k] || (!p.exact[k] && p.stored[k] == FA_FLEX_AS_F32)) return;
+  const float sum = p.exact[k] ? exact_round(p.exact[k] + i * FA_FLEX_EXACT_WORDS) : load_global(p.dbuffer[k] + i);
+  if (p.stored[k] == FA_FLEX_AS_F32)
+    store_global(static_cast<float *>(p.out[k]) + i, sum);
+  else
+    store_global(static_cast<uint16_t *>(p.out[k]) + i,
+                 static_cast<uint16_t>(p.stored[k] == FA_FLEX_AS_F16 ? pack2(sum, 0.0f, f16()) : pack2(sum, 0.0f, bf16())));
 }
 
 } // namespace fa

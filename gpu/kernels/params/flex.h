@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { FA_FLEX_CAPTURED = 8 }; /* FA_MAX_CAPTURES */
+enum { FA_FLEX_CAPTURED = 32 }; /* FA_MAX_CAPTURES */
 
 /* What the block lists say of a block, and of a tile that lies in one block or spans several. */
 enum fa_flex_kind {
@@ -30,15 +30,15 @@ typedef struct fa_flex_lists {
 typedef struct fa_flex_functions fa_flex_functions;
 
 typedef struct fa_flex_args {
-  const void *buffer[FA_FLEX_CAPTURED]; /* captured buffers, f32 or i32, contiguous, in the problem's order */
+  const void *buffer[FA_FLEX_CAPTURED]; /* captured buffers, in the problem's order */
   /* fa_flex_kind of each block, [batch|1][heads|1][n_q_blocks][n_kv_blocks]; NULL: no lists */
   const uint8_t *map;
   int q_block, kv_block, n_q_blocks, n_kv_blocks;
   int64_t map_batch_stride, map_head_stride; /* in bytes; 0: broadcast */
   fa_flex_lists keys;                        /* of each row tile: the key tiles that it visits */
   fa_flex_lists rows; /* backward, of each key tile: the row tiles that visit it; by query head */
-  /* Gradients of captured buffers, which the backward kernels add to; cleared before. NULL: not wanted.
-   * exact: used instead where sums must not depend on their order (gpu/kernels/mods/exact.cuh). */
+  /* Gradients of captured buffers in f32, dense and row-major, which the backward kernels add to; cleared before. NULL: not
+   * wanted. exact: used instead where sums must not depend on their order (gpu/kernels/mods/exact.cuh). */
   float *dbuffer[FA_FLEX_CAPTURED];
   uint64_t *exact[FA_FLEX_CAPTURED];
   const fa_flex_functions *functions; /* NULL on a device */
@@ -54,17 +54,22 @@ typedef struct fa_flex_args {
 #define FA_FLEX_EXACT_WORDS 16
 #define FA_FLEX_EXACT_ADDITIONS ((int64_t)1 << 38)
 
-/* Elements that one block clears or rounds. Grid: (blocks of the longest buffer, FA_FLEX_CAPTURED). */
+/* Elements that one block clears or rounds. Grid: (blocks of the longest buffer, buffers). */
 #define FA_FLEX_EXACT_ELEMENTS 256
 #define FA_FLEX_EXACT_THREADS 256
 
+/* What a gradient is stored as, behind its sums in f32. */
+enum fa_flex_stored { FA_FLEX_AS_F32, FA_FLEX_AS_F16, FA_FLEX_AS_BF16 };
+
 /* In stream order: clear; the backward kernels, with the same pointers in their fa_flex_args; round, if there
- * are exact sums. */
+ * are exact sums or gradients of 16 bits. */
 typedef struct fa_flex_exact_params {
-  float *dbuffer[FA_FLEX_CAPTURED]; /* dense, row-major; NULL: not wanted. Cleared if exact is NULL */
-  uint64_t
-      *exact[FA_FLEX_CAPTURED]; /* [n][FA_FLEX_EXACT_WORDS], or NULL; cleared, then rounded into dbuffer */
-  int64_t n[FA_FLEX_CAPTURED];  /* elements */
+  float *dbuffer[FA_FLEX_CAPTURED];  /* sums, dense, row-major. Cleared if exact is NULL */
+  uint64_t *exact[FA_FLEX_CAPTURED]; /* [n][FA_FLEX_EXACT_WORDS], or NULL; cleared */
+  void *out[FA_FLEX_CAPTURED];       /* the gradient, dense, row-major; NULL: not wanted. What is in f32 without exact sums
+                                        is its own sum, and not rounded */
+  unsigned char stored[FA_FLEX_CAPTURED]; /* fa_flex_stored */
+  int64_t n[FA_FLEX_CAPTURED];            /* elements */
 } fa_flex_exact_params;
 
 #endif

@@ -141,7 +141,7 @@ const fa_memeff_kernel *fa_memeff_single_find(fa_dtype dtype, int64_t widest);
  *   queries   dQ, the gradient of the bias unless it is summed, the gradients of buffers; walks over fa_flex_args.keys, for
  *             tiles of block_m rows and block_n keys
  *   dbias     sums of the gradient of the bias; looks into fa_flex_args.keys, of the same tiles
- *   round     exact sums of gradients of buffers to floats; only where there are some
+ *   round     exact sums of gradients of buffers, and sums of those of 16 bits, to their types; only where there are some
  * Grids of keys, queries and dbias: gpu/kernels/params/memeff_backward.h; of clear and round: gpu/kernels/params/flex.h.
  * clear, prepare and round know no expressions: they are compiled ahead of time. */
 typedef struct fa_flex_backward_kernels {

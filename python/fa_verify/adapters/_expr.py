@@ -17,6 +17,7 @@ _LEVELS = (
     *(("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"), ("*", "/", "%")),
 )
 _INTS = ("b", "h", "q_idx", "kv_idx", "seqlen_q", "seqlen_k")
+_KINDS = {"i32": "int", "i64": "int", "bool": "cond"}  # of elements of buffers; others are floats
 _RANK = {"cond": 0, "int": 1, "float": 2}
 
 
@@ -136,7 +137,7 @@ class _Parser:
         indices: list[Node] = []
         while self.take("["):
             indices += self.arguments("]")
-        kind = "int" if self.buffers[name].get("dtype") == "i32" else "float"
+        kind = _KINDS.get(self.buffers[name].get("dtype", "f32"), "float")
         return ("read", kind, name, tuple(widen(i, "int") for i in indices))
 
     @staticmethod

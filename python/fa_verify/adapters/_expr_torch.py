@@ -126,12 +126,17 @@ def _read(torch: Any, buffer: Any, indices: list[Any], sure: list[bool]) -> Any:
     """An element; an index out of its range, which only a pair that does not count can have, is clamped. Those of sequence and head
     are sure to be in it; clamped they would only keep flex_attention from compiling the buffer's gradient."""
     if not indices:
-        return buffer.reshape(())
+        return _widened(torch, buffer.reshape(()))
     inside = []
     for i, n, in_range in zip(indices, buffer.shape, sure):
         clamped = torch.clamp if isinstance(i, torch.Tensor) else lambda x, low, high: min(max(x, low), high)
         inside.append(i if in_range else clamped(i, 0, n - 1))
-    return buffer[tuple(inside)]
+    return _widened(torch, buffer[tuple(inside)])
+
+
+def _widened(torch: Any, x: Any) -> Any:
+    """An element of 16 bits as the float that it is in expressions: of itself PyTorch would go on in 16 bits."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def function(torch: Any, node: Node, buffers: dict[str, Any], seqlen_q: int, seqlen_k: int) -> Callable[..., Any]:

@@ -18,6 +18,8 @@ FEATURES = (
     *("causal", "window", "top_left", "bottom_right", "gqa", "head_dim_v", "softcap", "alibi", "bias", "score_mod", "mask_mod"),
     *("captures", "block_sparse", "empty_lse", "flash_more", "memeff_more", "mods_operators"),
 )
+#: Kinds of buffers that PyTorch takes as it stands; what it compiles has not been tried with them.
+BUFFERS = ("captures_bool", "captures_i64", "captures_half", "captures_strides", "captures_many")
 FAR = 1 << 29  # an edge that hides nothing
 
 

@@ -34,7 +34,7 @@ class Problem(Case):
         """Captured buffers whose gradient is asked for."""
         if not (self.backward and self.score_mod):
             return []
-        return [name for name, spec in self.buffer_specs.items() if spec.get("dtype") != "i32" and spec.get("grad", True)]
+        return [name for name, spec in self.buffer_specs.items() if spec.get("dtype", "f32") in ("f32", "f16", "bf16") and spec.get("grad", True)]
 
     @property
     def masked(self) -> bool:
