@@ -140,7 +140,7 @@ static fa_status read_capture(fa_case_reader *r, const cJSON *e, fa_capture *c) 
   if (!cJSON_GetObjectItemCaseSensitive(e, "grad")) c->grad = fa_capture_is_float(c);
   const bool has_share = cJSON_GetObjectItemCaseSensitive(e, "share");
   if (c->dtype != FA_BOOL && has_share)
-    return fa_read_fail(r, true, "share: the buffer is %s; bool ones have a share that is true",
+    return fa_read_fail(r, false, "share: the buffer is %s; bool ones have a share that is true",
                         fa_dtype_name(c->dtype));
   if (c->dtype == FA_BOOL && !has_share) c->share = 0.5;
   return FA_OK;

@@ -9,8 +9,8 @@
 
 #define FA_MAX_CAPTURES 32
 #define FA_MAX_CAPTURE_RANK 4
-/* What a double of a case's JSON still counts by ones. */
-#define FA_MAX_CAPTURE_I64 ((int64_t)1 << 53)
+/* Below this are the numbers of an i64 buffer: as many digits as JSON is written with. */
+#define FA_MAX_CAPTURE_I64 ((int64_t)1 << 48)
 
 /* A buffer captured by score_mod or mask_mod. */
 typedef struct fa_capture {

@@ -100,7 +100,7 @@ static bool edit_buffer_kind(fa_case *c, int64_t i, const fa_shrink_goal *goal) 
     break;
   default:
     x->grad = false;
-    return before.grad;
+    return before.grad && c->problem.backward;
   }
   return x->dtype != before.dtype;
 }

@@ -438,8 +438,9 @@ static void test_flex(void) {
   expect_case("\"family\": \"flex\", \"buffers\": {\"h\": {}}",
               ".buffers.h: the name has a meaning in score_mod already");
 #define BUFFER(text) "\"family\": \"flex\", \"buffers\": {\"x\": {" text "}}"
-  expect_case(BUFFER("\"dtype\": \"f64\""),
-              ".buffers.x.dtype: \"f64\" is none of f32, f16, bf16, i32, i64, bool");
+  expect_case(
+      BUFFER("\"dtype\": \"f64\""),
+      ".buffers.x.dtype: \"f64\" is not one of \"f32\", \"f16\", \"bf16\", \"i32\", \"i64\", \"bool\"");
   expect_case(BUFFER("\"dtype\": \"i32\", \"below\": 2147483648"),
               ".buffers.x.below: 2147483648; an i32 buffer holds 0 .. below - 1, of at least 1 and at most "
               "2147483647");
@@ -451,10 +452,10 @@ static void test_flex(void) {
               ".buffers.x.fill: the buffer is i64; f32, f16 and bf16 ones are filled");
   expect_case(BUFFER("\"share\": 0.5"),
               ".buffers.x: share: the buffer is f32; bool ones have a share that is true");
-  expect_case(BUFFER("\"dtype\": \"bool\", \"share\": 2"), ".buffers.x.share: 2 is not in [0, 1]");
+  expect_case(BUFFER("\"dtype\": \"bool\", \"share\": 2"), ".buffers.x.share: 2 is not in 0 .. 1");
   expect_case(BUFFER("\"shape\": [2, 3], \"strides\": [1]"), ".buffers.x.strides: 1 of them, and 2 axes");
   expect_case(BUFFER("\"shape\": [2, 3], \"strides\": [-3, 1]"),
-              ".buffers.x.strides[0]: -3 is not in 0 .. 8589934592");
+              ".buffers.x.strides[0]: -3 is not an integer in 0 .. 8589934592");
   expect_case(BUFFER("\"shape\": [2, 3], \"strides\": [2, 1]"),
               ".buffers.x.strides: elements share memory; only an axis of stride 0 may repeat them");
   expect_case(BUFFER("\"shape\": [3], \"strides\": [8589934592]"),

@@ -73,7 +73,7 @@ static const struct {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}",
      4,
      {"tensor a", "unknown key \"x\""}},
-    {"{" T("a", "I64", "[1]", "[0,8]") "}", 8, {"tensor a: dtype \"I64\"", "allowed: F16"}},
+    {"{" T("a", "I16", "[1]", "[0,2]") "}", 2, {"tensor a: dtype \"I16\"", "allowed: F16"}},
     {"{" T("a", "f32", "[2]", "[0,8]") "}", 8, {"tensor a: dtype", ""}},
     {"{" T("a", "U8", "[1,1,1,1,1,1]", "[0,1]") "}", 1, {"tensor a", "more than 5 axes"}},
     {"{" T("a", "U8", "[-1]", "[0,1]") "}", 1, {"tensor a", "integers"}},

@@ -165,8 +165,9 @@ static void test_gradients(void) {
   BAD_GRADIENT(g.dbuffer[2] = out, INPUT, "dbuffer[2] is wanted, but there are 2 buffers");
   BAD_GRADIENT(g.dbuffer[1] = out, INPUT, "dbuffer[1] is wanted, but buffer doc holds integers");
   BAD_GRADIENT(g.dbuffer[0] = (float *)(void *)(memory + 2), INPUT, "dbuffer[0] = ");
-  BAD_GRADIENT((f.program = wide, g.dbuffer[1] = memory + 1), INPUT, "not aligned to 2 bytes");
-  BAD_GRADIENT((f.program = wide, g.dbuffer[0] = out), INPUT,
+  BAD_GRADIENT((f.program = wide, f.buffer[2] = memory, g.dbuffer[1] = memory + 1), INPUT,
+               "not aligned to 2 bytes");
+  BAD_GRADIENT((f.program = wide, f.buffer[2] = memory, g.dbuffer[0] = out), INPUT,
                "dbuffer[0] is wanted, but buffer keep holds conditions");
   BAD_GRADIENT((a.flex = NULL, g.dbuffer[0] = out), INPUT, "dbuffer[0] is wanted, but there are 0 buffers");
   BAD_GRADIENT((f.program = NULL, g.dbuffer[0] = out), INPUT, "dbuffer[0] is wanted");

@@ -68,15 +68,13 @@ static void rows_are_the_words_that_are_left_out(void) {
 static void who_lists_nothing_leaves_out_what_is_listed(void) {
   cJSON *root = report_of("{}", "require");
   char *text = printed(root);
-  CHECK_MSG(
-      strcmp(
-          text,
-          "NOT CLAIMED by exec:k, and so not judged:\n"
-          "    families  merge\n"
-          "    features  mods_operators blocks_shared chunk mask_bits sinks sinks_grad "
-          "lse_without_sinks padded_lse topk mla captures_bool captures_i64 captures_half captures_half_grad "
-          "captures_strides captures_many\n") == 0,
-      "%s", text);
+  CHECK_MSG(strcmp(text, "NOT CLAIMED by exec:k, and so not judged:\n"
+                         "    families  merge\n"
+                         "    features  mods_operators blocks_shared chunk mask_bits sinks sinks_grad "
+                         "lse_without_sinks padded_lse topk mla\n              captures_bool captures_i64 "
+                         "captures_half captures_half_grad "
+                         "captures_strides captures_many\n") == 0,
+            "%s", text);
   free(text);
   cJSON_Delete(root);
 }
@@ -85,12 +83,7 @@ static void the_block_is_broken_between_words(void) {
   cJSON *root = report_of("{\"features\": []}", "require");
   char *text = printed(root);
   for (const char *line = text; *line; line += strcspn(line, "\n") + 1) CHECK(strcspn(line, "\n") <= 116);
-  CHECK(
-      strstr(text, "    features  causal window") &&
-      strstr(
-          text,
-          "lse_without_sinks padded_lse topk mla captures_bool captures_i64 captures_half captures_half_grad "
-          "captures_strides captures_many\n"));
+  CHECK(strstr(text, "    features  causal window") && strstr(text, " captures_many\n"));
   free(text);
   cJSON_Delete(root);
 }
