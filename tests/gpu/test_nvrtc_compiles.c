@@ -62,11 +62,15 @@ static void test_unit(const kernel_unit *u, int major) {
 static void test_flex(void) {
   static const char all[] = "sin(score) + cos(score) + sqrt(abs(score)) + log(score * score + 1.0) + 20 * "
                             "tanh(exp(-score) / 20) + table[h, max(q_idx - kv_idx, 0) % 9] + floor(score)";
+  static const char kinds[] =
+      "(keep[q_idx] ? score : 0.5 * score) + half[h, kv_idx % 9] * brain[h, q_idx % 9]";
   static const struct {
     flex_units_call call;
     int major, n;
   } calls[] = {{{FA_BF16, 64, all, "doc[q_idx] == doc[kv_idx]", false, true}, 9, 2},
                {{FA_F16, 128, "score + slopes[h] * (kv_idx - q_idx)", NULL, true, true}, 9, 1},
+               {{FA_BF16, 64, kinds, "doc[q_idx] == id[kv_idx]", false, true}, 9, 2},
+               {{FA_F16, 128, "score + half[h, 2] * (kv_idx - q_idx)", "keep[kv_idx]", true, true}, 9, 2},
                {{FA_BF16, 96, all, NULL, true, false}, 8, 2}};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
     flex_units u;

@@ -42,25 +42,31 @@ static void collect(const flex_units_call *call, const fa_attention *a, const fa
 }
 
 bool flex_units_of(const flex_units_call *call, flex_units *u, fa_error *err) {
-  static const fa_flex_buffer buffers[3] = {
-      {"slopes", FA_F32, 1, {4}, NULL}, {"table", FA_F32, 2, {4, 9}, NULL}, {"doc", FA_I32, 1, {256}, NULL}};
+  static const int64_t turned[] = {1, 4}, repeated[] = {0, 3};
+  static const fa_flex_buffer buffers[] = {
+      {"slopes", FA_F32, 1, {4}, NULL},        {"table", FA_F32, 2, {4, 9}, NULL},
+      {"doc", FA_I32, 1, {256}, NULL},         {"half", FA_F16, 2, {4, 9}, turned},
+      {"brain", FA_BF16, 2, {4, 9}, repeated}, {"id", FA_I64, 1, {256}, NULL},
+      {"keep", FA_BOOL, 1, {256}, NULL}};
+  enum { N_BUFFERS = sizeof buffers / sizeof *buffers };
   const fa_kernel_device device = {
       .max_shared_bytes = 227 << 10, .compiles = 1, .hopper = call->hopper ? 132 : 0};
   fa_attention a;
   fa_gradients g;
   fa_flex flex;
   memset(u, 0, sizeof *u);
-  if (fa_flex_prepare(call->score, call->mask, buffers, 3, &u->program, err) != FA_OK) return false;
+  if (fa_flex_prepare(call->score, call->mask, buffers, N_BUFFERS, &u->program, err) != FA_OK) return false;
   fa_flex_init(&flex);
   flex.program = u->program;
-  for (int k = 0; k < 3; ++k) flex.buffer[k] = memory;
+  for (int k = 0; k < N_BUFFERS; ++k) flex.buffer[k] = memory;
   if (call->mask) {
     flex.q_block = flex.kv_block = 128;
     flex.blocks_from_mask_mod = true;
   }
   fill_call(call, &flex, &a, &g);
-  for (int k = 0; call->backward && call->score && k < 2; ++k)
-    if (fa_expr_reads(&u->program->score, k)) g.dbuffer[k] = (float *)memory;
+  for (int k = 0; call->backward && call->score && k < N_BUFFERS; ++k)
+    if (fa_capture_is_float(&u->program->buffer[k]) && fa_expr_reads(&u->program->score, k))
+      g.dbuffer[k] = memory;
   const fa_call planned = {.kind = call->backward ? FA_CALL_BACKWARD : FA_CALL_FORWARD,
                            .a = &a,
                            .g = &g,
