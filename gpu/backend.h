@@ -27,7 +27,7 @@ typedef struct fa_outcome {
                                             "flash_forward<f16,64,causal>", "flash_backward"; "" = none, or
                                             kernel names them all */
   fa_work work;                          /* of all its kernels */
-  fa_tensor_bits left_out; /* outputs (bits 1 << fa_tensor_id) that its contract promises, and that it says it did
+  fa_tensor_bits left_out; /* outputs (bits 1 << id) that its contract promises, and that it says it did
                         not write for this call */
 } fa_outcome;
 

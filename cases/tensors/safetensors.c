@@ -95,8 +95,8 @@ static fa_status read_entry(const cJSON *item, const char *base, int64_t data_by
   }
   if (!cJSON_IsString(dtype)) BAD("%s: tensor %s: \"dtype\" must be a string", file, name);
   if (!dtype_from_name(dtype->valuestring, &t->dtype))
-    BAD("%s: tensor %s: dtype \"%.40s\" is not supported; allowed: F16, BF16, F32, F64, I32, I64, U8, BOOL", file,
-        name, shown(dtype->valuestring));
+    BAD("%s: tensor %s: dtype \"%.40s\" is not supported; allowed: F16, BF16, F32, F64, I32, I64, U8, BOOL",
+        file, name, shown(dtype->valuestring));
   TRY(read_shape(shape, t, file, name, err));
   int64_t begin, end, bytes = (int64_t)fa_dtype_size(t->dtype);
   if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 || !read_integer(offsets->child, &begin) ||

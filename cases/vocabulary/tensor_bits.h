@@ -7,7 +7,8 @@ typedef unsigned __int128 fa_tensor_bits;
 #define FA_TENSOR_BIT(id) ((fa_tensor_bits)1 << (id))
 
 static inline int fa_tensor_bits_count(fa_tensor_bits set) {
-  return __builtin_popcountll((unsigned long long)set) + __builtin_popcountll((unsigned long long)(set >> 64));
+  return __builtin_popcountll((unsigned long long)set) +
+         __builtin_popcountll((unsigned long long)(set >> 64));
 }
 
 #endif

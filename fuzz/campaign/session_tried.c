@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-static fa_status words_of(const fa_session *s, int64_t index, int64_t draw, fa_word_bits *words, fa_error *err) {
+static fa_status words_of(const fa_session *s, int64_t index, int64_t draw, fa_word_bits *words,
+                          fa_error *err) {
   fa_case c;
   const fa_status status = fa_source_get(&s->source, index, draw, &c, err);
   if (status != FA_OK) return status;

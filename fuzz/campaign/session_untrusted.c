@@ -173,8 +173,8 @@ typedef fa_status hide_fn(const fa_rules *r, const fa_case *named, int64_t i, fa
                           fa_error *err);
 
 /* Adds what `make` makes of a case, if it can. */
-static fa_status hide_beside(fa_session *s, const fa_case *named, hide_fn *make, bool *found, fa_word_bits *words,
-                             fa_error *err) {
+static fa_status hide_beside(fa_session *s, const fa_case *named, hide_fn *make, bool *found,
+                             fa_word_bits *words, fa_error *err) {
   fa_case hidden;
   const fa_status status = make(s->rules, named, s->hidden.n, &hidden, found, err);
   if (status != FA_OK || !*found) return status;

@@ -8,7 +8,7 @@
 
 typedef struct fa_claims {
   fa_word_bits claimed, tested; /* bits of fa_word_at */
-  int64_t not_claimed;      /* cases outside the contract */
+  int64_t not_claimed;          /* cases outside the contract */
 } fa_claims;
 
 /* Element types, families, features, and the backward pass. */

@@ -36,7 +36,7 @@ static void test_tensors(void) {
   CHECK(fa_tensor_is_through_ds(FA_T_DQ) && fa_tensor_is_through_ds(FA_T_DBUFFER_0));
   CHECK(!fa_tensor_is_through_ds(FA_T_DV) && !fa_tensor_is_through_ds(FA_T_O));
   const fa_tensor_bits forward = fa_tensors_written_by(FA_PASS_FORWARD),
-                 backward = fa_tensors_written_by(FA_PASS_BACKWARD);
+                       backward = fa_tensors_written_by(FA_PASS_BACKWARD);
   CHECK((forward & backward) == 0 && (forward | backward) == outputs);
   CHECK(forward >> FA_T_LSE & 1 && backward >> FA_T_DBIAS & 1);
 }

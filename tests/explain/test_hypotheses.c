@@ -271,7 +271,8 @@ static void check_corruption(const char *json, corruption kind, uint64_t seed, b
 int main(int argc, char **argv) {
   for (int i = 0; i < N_CASES * N_CORRUPTIONS && argc < 2; ++i)
     if (fa_share_has(i))
-      check_corruption(cases[i / N_CORRUPTIONS], (corruption)(i % N_CORRUPTIONS), (uint64_t)i + 1, i % 3 == 0);
+      check_corruption(cases[i / N_CORRUPTIONS], (corruption)(i % N_CORRUPTIONS), (uint64_t)i + 1,
+                       i % 3 == 0);
   int place = 0;
   for (const fa_hypothesis *const *table = fa_hypotheses; *table; ++table)
     for (const fa_hypothesis *h = *table; h->name; ++h)

@@ -139,6 +139,14 @@ static void refused(const char *text, fa_expr_kind kind, const char *why) {
 }
 
 static void test_faults(void) {
+  set_buffer(4, 3, -7); /* an int64 inside 32 bits, and beyond them */
+  value("long_[kv_idx] + 0", -7);
+  set_buffer(4, 3, 2147483648.0);
+  refused("long_[kv_idx] + 0", FA_EXPR_SCORE_MOD, "column 1: the buffer holds a number beyond int32 there");
+  refused("q_idx > 4 && long_[kv_idx] > 0", FA_EXPR_MASK_MOD,
+          "column 14: the buffer holds a number beyond int32 there");
+  value("where(h == 2, 1.0, long_[kv_idx])", 1); /* not looked at */
+  set_buffer(4, 3, 0);
   refused("slopes[q_idx]", FA_EXPR_SCORE_MOD, "column 1: index 0 is 5, not in 0 .. 3");
   refused("1.0 + table[h, kv_idx - q_idx]", FA_EXPR_SCORE_MOD, "column 7: index 1 is -2, not in 0 .. 8");
   refused("score / (h - 2)", FA_EXPR_SCORE_MOD, "column 7: 0.5 / 0 has no value in f32");
