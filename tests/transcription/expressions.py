@@ -51,6 +51,8 @@ class Evaluation:
         at = tuple(np.clip(as_number(x), 0, max(n - 1, 0)) for x, n in zip(indices, buffer.shape, strict=True))
         if buffer.size == 0:
             return Value("float", np.zeros(np.broadcast_shapes(*(x.shape for x in at))))
+        if buffer.dtype.kind == "b":
+            return Value("condition", np.asarray(buffer[at]))
         if buffer.dtype.kind == "i":
             return Value("int", np.asarray(buffer[at], np.int64))
         value = Value("float", np.asarray(buffer[at]))

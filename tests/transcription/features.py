@@ -45,8 +45,15 @@ def backward(case: Case) -> bool:
     return bool(case.get("backward", family(case) != "kvcache"))
 
 
+FLOATS = ("f32", "f16", "bf16")
+
+
+def has_buffers_of(*dtypes: str) -> Has:
+    return lambda c: any(b.get("dtype", "f32") in dtypes for b in c.get("buffers", {}).values())
+
+
 def has_gradients_of_buffers(case: Case) -> bool:
-    return backward(case) and any(b.get("dtype", "f32") == "f32" and b.get("grad", True) for b in case.get("buffers", {}).values())
+    return backward(case) and any(b.get("dtype", "f32") in FLOATS and b.get("grad", True) for b in case.get("buffers", {}).values())
 
 
 def cache(case: Case) -> dict[str, Any]:
@@ -83,6 +90,13 @@ NEW: dict[str, Has] = {
     "block lists for a divisor": shared_lists,
     "padded LSE": lambda c: c.get("lse_layout") == "padded",
     "padded dLSE": lambda c: c.get("lse_layout") == "padded" and c.get("grad_lse") and backward(c),
+    "buffers of bool": has_buffers_of("bool"),
+    "buffers of i64": has_buffers_of("i64"),
+    "buffers of f16 or bf16": has_buffers_of("f16", "bf16"),
+    "buffers with strides": lambda c: any(b.get("strides") for b in c.get("buffers", {}).values()),
+    "more than 8 buffers": lambda c: len(c.get("buffers", {})) > 8,
+    "bias of packed sequences": lambda c: "bias" in c and "cu_seqlens_k" in c,
+    "dropout with expressions or block lists": lambda c: "dropout" in c and ("score_mod" in c or "mask_mod" in c or "block_sparse" in c),
 }
 OLD: dict[str, Has] = {
     "causal": lambda c: mask(c, "type") == "causal",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 Arrays = dict[str, np.ndarray]
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4", "I64": "<i8", "U8": "u1"}
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4", "I64": "<i8", "U8": "u1", "BOOL": "?"}
 
 
 @dataclass
