@@ -8,6 +8,7 @@ add_library(fa_attention_objects OBJECT
   ${CMAKE_SOURCE_DIR}/cases/base/sha256.c
   ${CMAKE_SOURCE_DIR}/cases/base/status.c
   ${CMAKE_SOURCE_DIR}/cases/expr/ast.c
+  ${CMAKE_SOURCE_DIR}/cases/expr/capture.c
   ${CMAKE_SOURCE_DIR}/cases/expr/lex.c
   ${CMAKE_SOURCE_DIR}/cases/expr/parse.c
   ${CMAKE_SOURCE_DIR}/cases/expr/type.c

@@ -59,8 +59,8 @@ static const char *usual_text(const fa_cause_groups *g, const fa_cause_group *gr
   return n && text[best][0] ? text[best] : group->hypothesis;
 }
 
-static uint64_t tensors_of(const fa_cause_groups *g, const fa_cause_group *group, double *worst) {
-  uint64_t which = 0;
+static fa_tensor_bits tensors_of(const fa_cause_groups *g, const fa_cause_group *group, double *worst) {
+  fa_tensor_bits which = 0;
   *worst = 0;
   for (int64_t i = 0; i < fa_cause_rows_failing(g->rows); ++i) {
     if (!fa_bit(group->member, i)) continue;
@@ -74,7 +74,7 @@ static uint64_t tensors_of(const fa_cause_groups *g, const fa_cause_group *group
 static void add_what(cJSON *o, const fa_cause_groups *g, const fa_cause_group *group) {
   char class[128], title[TEXT];
   double worst;
-  const uint64_t tensors = tensors_of(g, group, &worst);
+  const fa_tensor_bits tensors = tensors_of(g, group, &worst);
   const fa_failure_class *usual = &g->failure[usual_member(g, group)].class;
   fa_failure_class_text(usual, class, sizeof class);
   size_t used = (size_t)snprintf(title, sizeof title, "%s", class);
