@@ -13,10 +13,11 @@
 
 static char path[64];
 
-/* A result of case `name`: its state, and for a failure the tensor that is wrong. */
-static fa_result result_of(const char *name, fa_state state, const char *backend, fa_tensor_id wrong,
-                           double seconds) {
-  fa_result r;
+/* A result of case `name`: its state, and for a failure the tensor that is wrong. One at a time: results are large, and a
+ * function that has many on its stack has too many. */
+static fa_result *result_of(const char *name, fa_state state, const char *backend, fa_tensor_id wrong,
+                            double seconds) {
+  static fa_result r;
   fa_result_init(&r);
   r.name = strdup(name);
   r.case_line = strdup(name);
@@ -25,16 +26,16 @@ static fa_result result_of(const char *name, fa_state state, const char *backend
   r.seconds_subject = seconds;
   snprintf(r.backend, sizeof r.backend, "%s", backend);
   if (state == FA_SKIP) snprintf(r.reason, sizeof r.reason, "it has none of it");
-  if (state != FA_FAIL) return r;
+  if (state != FA_FAIL) return &r;
   r.n_verdicts = 1;
   r.verdict[0] = (fa_verdict){.id = wrong, .fail = true, .judged = true, .count = 9, .bad = 3};
-  return r;
+  return &r;
 }
 
-static void add(fa_report *report, fa_result r) {
+static void add(fa_report *report, fa_result *r) {
   fa_error err;
-  REQUIRE(fa_report_add(report, &r, &err) == FA_OK);
-  fa_result_free(&r);
+  REQUIRE(fa_report_add(report, r, &err) == FA_OK);
+  fa_result_free(r);
 }
 
 static fa_report report_begin(const char *backend) {
@@ -76,11 +77,11 @@ static fa_baseline *load(const char *slower, const char *backend, bool one, char
   return b;
 }
 
-static void judge(fa_baseline *b, fa_result r, bool known) {
-  fa_baseline_judge(b, &r, NULL);
-  CHECK_MSG(r.known == known && r.waived == known, "%s, %s: known %d", r.name, fa_state_name(r.state),
-            r.known);
-  fa_result_free(&r);
+static void judge(fa_baseline *b, fa_result *r, bool known) {
+  fa_baseline_judge(b, r, NULL);
+  CHECK_MSG(r->known == known && r->waived == known, "%s, %s: known %d", r->name, fa_state_name(r->state),
+            r->known);
+  fa_result_free(r);
 }
 
 /* want: "new known slower not_judged fixed". */
@@ -127,8 +128,8 @@ static void test_kinds(void) {
 
   /* Judged without its backward now. */
   b = load(NULL, "exec:a", true, &said);
-  fa_result r = result_of("passes", FA_PASS, "exec:a", FA_T_O, 0);
-  r.passes = FA_PASS_FORWARD;
+  fa_result *r = result_of("passes", FA_PASS, "exec:a", FA_T_O, 0);
+  r->passes = FA_PASS_FORWARD;
   judge(b, r, false);
   expect(b, "0 0 0 1 0", false, said);
 }
