@@ -44,10 +44,12 @@ static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cac
   p->table_stride = kv->block_table_stride;
   p->page_size = (int)kv->page_size;
   if (kv->block_table) p->page = fa_cache_divisor_of(p->page_size);
-  p->topk_indices = kv->topk_indices;
-  p->topk_length = kv->topk_indices ? kv->topk_length : NULL;
-  p->topk_batch_stride = a->cu_seqlens_q ? 0 : a->seqlen_q * kv->topk;
-  p->topk = (int)kv->topk;
+  if (kv->topk_indices) { /* else the other fields of lists are nobody's, and unchecked */
+    p->topk_indices = kv->topk_indices;
+    p->topk_length = kv->topk_length;
+    p->topk_batch_stride = a->cu_seqlens_q ? 0 : a->seqlen_q * kv->topk;
+    p->topk = (int)kv->topk;
+  }
   if (rotates_queries(a, kv)) p->q_stride = fa_kernel_strides_of(queries_stride(a), true);
 }
 
