@@ -104,7 +104,8 @@ void fa_fast_backward_place(fa_fast_backward *x, void *workspace) {
   const fa_backward_grids *g = &x->grids;
   p->lse_log2 = workspace;
   p->delta = floats_at(workspace, g->delta_at);
-  if (p->dbias_floats) p->dbias_accum = floats_at(workspace, x->dbias_at); /* none where the bias has no pairs */
+  if (p->dbias_floats)
+    p->dbias_accum = floats_at(workspace, x->dbias_at); /* none where the bias has no pairs */
   if (g->by_queries) {
     p->dk_accum = floats_at(workspace, g->accum_at[0]);
     p->dv_accum = floats_at(workspace, g->accum_at[1]);
