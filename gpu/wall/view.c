@@ -89,14 +89,25 @@ static void show_variable(fa_wall_view *view, const char *name) {
   }
 }
 
-static fa_status allow(fa_wall_view *view, const char *path, fa_error *err) {
+/* A path that an option has: where it leads to, and as it was written, from the root. */
+typedef struct given_path {
   char real[PATH_MAX], absolute[2 * PATH_MAX];
-  if (!realpath(path, real))
-    return fa_fail(err, FA_ERR_INPUT, "--allow %s: there is no such file or folder", path);
-  snprintf(absolute, sizeof absolute, "%s%s%s", path[0] == '/' ? "" : view->folder, path[0] == '/' ? "" : "/",
-           path);
-  if (fa_wall_has_dots(absolute)) snprintf(absolute, sizeof absolute, "%s", real);
-  if (fa_wall_show(view, absolute)) return FA_OK;
+} given_path;
+
+static fa_status find_given(const fa_wall_view *view, const char *option, const char *path, given_path *out,
+                            fa_error *err) {
+  if (!realpath(path, out->real))
+    return fa_fail(err, FA_ERR_INPUT, "%s %s: there is no such file or folder", option, path);
+  snprintf(out->absolute, sizeof out->absolute, "%s%s%s", path[0] == '/' ? "" : view->folder,
+           path[0] == '/' ? "" : "/", path);
+  return FA_OK;
+}
+
+static fa_status allow(fa_wall_view *view, const char *path, fa_error *err) {
+  given_path p;
+  const fa_status status = find_given(view, "--allow", path, &p, err);
+  if (status != FA_OK) return status;
+  if (fa_wall_show(view, fa_wall_has_dots(p.absolute) ? p.real : p.absolute)) return FA_OK;
   return fa_fail(err, FA_ERR_INPUT,
                  "--allow %s: this would show the home folder, the current folder or fa-verify itself", path);
 }
@@ -104,18 +115,16 @@ static fa_status allow(fa_wall_view *view, const char *path, fa_error *err) {
 /* As it was written and where it leads to: a folder may be shown by either name. One that is shown by neither could still be
  * reached by a third, so that is no success. */
 static fa_status hide_named(fa_wall_view *view, const char *path, fa_error *err) {
-  char real[PATH_MAX], absolute[2 * PATH_MAX];
-  if (!realpath(path, real))
-    return fa_fail(err, FA_ERR_INPUT, "--hide %s: there is no such file or folder", path);
-  snprintf(absolute, sizeof absolute, "%s%s%s", path[0] == '/' ? "" : view->folder, path[0] == '/' ? "" : "/",
-           path);
-  const bool written = !fa_wall_has_dots(absolute) && fa_wall_sees(view, absolute);
-  if (!written && !fa_wall_sees(view, real))
+  given_path p;
+  const fa_status status = find_given(view, "--hide", path, &p, err);
+  if (status != FA_OK) return status;
+  const bool written = !fa_wall_has_dots(p.absolute) && fa_wall_sees(view, p.absolute);
+  if (!written && !fa_wall_sees(view, p.real))
     return fa_fail(
         err, FA_ERR_INPUT,
         "--hide %s: it is not in what the kernel is shown; if it is there by another name, hide that", path);
-  if (written) fa_wall_add(&view->hidden, "%s", absolute);
-  if (fa_wall_sees(view, real) && strcmp(real, absolute) != 0) fa_wall_add(&view->hidden, "%s", real);
+  if (written) fa_wall_add(&view->hidden, "%s", p.absolute);
+  if (fa_wall_sees(view, p.real) && strcmp(p.real, p.absolute) != 0) fa_wall_add(&view->hidden, "%s", p.real);
   return FA_OK;
 }
 
