@@ -19,49 +19,12 @@ typedef struct element {
   double value, accum;
 } element;
 
-static element gradient(int heads, int batch) {
-  char text[600];
+/* The backward pass of a case. */
+static fa_wants gradients_of(const char *text) {
   fa_case c;
   fa_tensors t;
   fa_arithmetic a;
   fa_wants forward, backward;
-  snprintf(text, sizeof text, CASE, heads, heads, batch);
-  REQUIRE(fa_case_from_text(text, &c, NULL) == FA_OK && fa_case_build(&c, &t, NULL) == FA_OK);
-  REQUIRE(fa_arithmetic_named("torch-math", FA_F16, &a));
-  const fa_profile profile = fa_arithmetic_profile(&a, FA_F16);
-  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
-  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, NULL) == FA_OK);
-  REQUIRE(fa_ref_backward(&c.problem, &t, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
-  const fa_want *w = &backward.t[FA_T_DBUFFER_0];
-  const element found = {w->value[0], (double)w->accum[0]};
-  fa_wants_free(&forward);
-  fa_wants_free(&backward);
-  fa_tensors_free(&t);
-  fa_case_free(&c);
-  return found;
-}
-
-static void check_twice(int heads, int batch) {
-  const element one = gradient(1, 1), two = gradient(heads, batch);
-  CHECK_MSG(one.value != 0 && two.value == 2 * one.value, "the same data twice: %g, %g", one.value,
-            two.value);
-  CHECK_MSG(two.accum > 2.0001 * one.accum,
-            "%d heads, %d entries: bound %g of twice as many terms, %g of one", heads, batch, two.accum,
-            one.accum);
-}
-
-/* The first buffer's gradient in a case of two entries. */
-static fa_wants gradient_of(const char *buffer, const char *read) {
-  char text[600];
-  fa_case c;
-  fa_tensors t;
-  fa_wants forward, backward;
-  fa_arithmetic a;
-  snprintf(
-      text, sizeof text,
-      "{\"family\":\"flex\",\"batch\":2,\"seqlen_q\":20,\"seqlen_k\":30,\"score_mod\":\"score + 0.5 * %s\","
-      "\"buffers\":{\"x\":%s}}",
-      read, buffer);
   REQUIRE(fa_case_from_text(text, &c, NULL) == FA_OK && fa_case_build(&c, &t, NULL) == FA_OK);
   REQUIRE(fa_arithmetic_named("torch-math", FA_F16, &a));
   const fa_profile profile = fa_arithmetic_profile(&a, FA_F16);
@@ -74,11 +37,41 @@ static fa_wants gradient_of(const char *buffer, const char *read) {
   return backward;
 }
 
+static element gradient(int heads, int batch) {
+  char text[600];
+  snprintf(text, sizeof text, CASE, heads, heads, batch);
+  fa_wants backward = gradients_of(text);
+  const fa_want *w = &backward.t[FA_T_DBUFFER_0];
+  const element found = {w->value[0], (double)w->accum[0]};
+  fa_wants_free(&backward);
+  return found;
+}
+
+static void check_twice(int heads, int batch) {
+  const element one = gradient(1, 1), two = gradient(heads, batch);
+  CHECK_MSG(one.value != 0 && two.value == 2 * one.value, "the same data twice: %g, %g", one.value,
+            two.value);
+  CHECK_MSG(two.accum > 2.0001 * one.accum,
+            "%d heads, %d entries: bound %g of twice as many terms, %g of one", heads, batch, two.accum,
+            one.accum);
+}
+
+/* Those of a case of two entries, whose score_mod reads a buffer x. */
+static fa_wants gradients_with(const char *buffer, const char *read) {
+  char text[600];
+  snprintf(
+      text, sizeof text,
+      "{\"family\":\"flex\",\"batch\":2,\"seqlen_q\":20,\"seqlen_k\":30,\"score_mod\":\"score + 0.5 * %s\","
+      "\"buffers\":{\"x\":%s}}",
+      read, buffer);
+  return gradients_of(text);
+}
+
 /* Each element of the shape has a gradient of its own, also where a stride of 0 makes them one in memory: along that axis
  * they add up to the gradient of the one element. */
 static void check_expanded(void) {
-  fa_wants each = gradient_of("{\"shape\":[2,30],\"strides\":[0,1]}", "x[b, kv_idx]"),
-           one = gradient_of("{\"shape\":[30]}", "x[kv_idx]");
+  fa_wants each = gradients_with("{\"shape\":[2,30],\"strides\":[0,1]}", "x[b, kv_idx]"),
+           one = gradients_with("{\"shape\":[30]}", "x[kv_idx]");
   const fa_want *e = &each.t[FA_T_DBUFFER_0], *o = &one.t[FA_T_DBUFFER_0];
   REQUIRE(e->n == 60 && o->n == 30);
   for (int i = 0; i < 30; ++i) {
@@ -94,7 +87,7 @@ static void check_expanded(void) {
 static void check_rounding(const char *dtype, fa_dtype type) {
   char buffer[80];
   snprintf(buffer, sizeof buffer, "{\"shape\":[30],\"dtype\":\"%s\",\"strides\":[3]}", dtype);
-  fa_wants w = gradient_of(buffer, "x[kv_idx]");
+  fa_wants w = gradients_with(buffer, "x[kv_idx]");
   const fa_want *d = &w.t[FA_T_DBUFFER_0];
   REQUIRE(d->n == 30 && d->dtype == type);
   for (int i = 0; i < 30; ++i) {
