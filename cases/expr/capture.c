@@ -1,5 +1,9 @@
 #include "cases/expr/capture.h"
 
+bool fa_dtype_is_capture(fa_dtype t) {
+  return t == FA_F32 || t == FA_F16 || t == FA_BF16 || t == FA_I32 || t == FA_I64 || t == FA_BOOL;
+}
+
 void fa_capture_strides(const fa_capture *c, int64_t stride[FA_MAX_CAPTURE_RANK]) {
   int64_t dense = 1;
   for (int i = c->rank - 1; i >= 0; --i) {

@@ -27,6 +27,8 @@ typedef struct fa_capture {
   double share;  /* bool: of elements that are true */
 } fa_capture;
 
+/* What a buffer's type may be. */
+bool fa_dtype_is_capture(fa_dtype t);
 static inline bool fa_capture_is_int(const fa_capture *c) {
   return c->dtype == FA_I32 || c->dtype == FA_I64;
 }

@@ -119,8 +119,7 @@ static fa_status check_ints(const fa_capture *c, const char *type, fa_error *err
 
 static fa_status check_capture_type(const fa_capture *c, fa_fill fill, fa_error *err) {
   const char *type = (unsigned)c->dtype < FA_N_DTYPES ? fa_dtype_name(c->dtype) : "out of range";
-  if (!fa_capture_is_int(c) && c->dtype != FA_BOOL && c->dtype != FA_F32 && c->dtype != FA_F16 &&
-      c->dtype != FA_BF16)
+  if (!fa_dtype_is_capture(c->dtype))
     BAD("$.buffers.%s.dtype: %s; must be f32, f16, bf16, i32, i64 or bool", c->name, type);
   TRY(check_ints(c, type, err));
   if (c->dtype == FA_BOOL ? !(c->share >= 0 && c->share <= 1) : c->share != 0)

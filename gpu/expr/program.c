@@ -35,10 +35,6 @@ static fa_status check_name(const fa_flex_buffer *all, int k, fa_error *err) {
   return FA_OK;
 }
 
-static bool is_dtype(fa_dtype t) {
-  return t == FA_F32 || t == FA_F16 || t == FA_BF16 || t == FA_I32 || t == FA_I64 || t == FA_BOOL;
-}
-
 static fa_status take_strides(const fa_flex_buffer *b, int k, fa_capture *out, fa_error *err) {
   if (!b->stride) return FA_OK;
   out->n_strides = b->rank;
@@ -58,7 +54,7 @@ static fa_status take_buffer(const fa_flex_buffer *all, int k, fa_capture *out, 
   const fa_flex_buffer *b = &all[k];
   const fa_status status = check_name(all, k, err);
   if (status != FA_OK) return status;
-  if (!is_dtype(b->dtype))
+  if (!fa_dtype_is_capture(b->dtype))
     return fa_fail(err, FA_ERR_INPUT,
                    "buffers[%d].dtype: FA_F32, FA_F16, FA_BF16, FA_I32, FA_I64 or FA_BOOL is needed", k);
   if (b->rank < 0 || b->rank > FA_FLEX_MAX_RANK)
