@@ -221,6 +221,13 @@ bool fa_problem_has_packed_keys(const fa_problem *p) {
   return p->cu_seqlens_k.n > 0;
 }
 
+bool fa_problem_has_buffer(const fa_problem *p, fa_dtype dtype, bool with_gradient) {
+  for (int k = 0; k < p->n_captures; ++k)
+    if (p->captures[k].dtype == dtype && (!with_gradient || (p->backward && p->captures[k].grad)))
+      return true;
+  return false;
+}
+
 int64_t fa_problem_total_q(const fa_problem *p) {
   const fa_int32_array *cu = &p->cu_seqlens_q;
   return cu->n > 0 ? cu->v[cu->n - 1] : p->batch * p->seqlen_q;

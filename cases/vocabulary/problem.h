@@ -152,7 +152,9 @@ void fa_problem_set_family(fa_problem *p, fa_family family);
 
 bool fa_problem_is_varlen(const fa_problem *p);       /* queries are packed */
 bool fa_problem_has_packed_keys(const fa_problem *p); /* keys too: varlen, and not in a cache */
-int64_t fa_problem_total_q(const fa_problem *p);      /* cu_seqlens_q[batch], or batch * seqlen_q */
+/* A captured buffer of this type; with_gradient: one whose gradient the case asks for. */
+bool fa_problem_has_buffer(const fa_problem *p, fa_dtype dtype, bool with_gradient);
+int64_t fa_problem_total_q(const fa_problem *p); /* cu_seqlens_q[batch], or batch * seqlen_q */
 int64_t fa_problem_total_k(const fa_problem *p);
 
 /* Rows of a contiguous cache: the largest batch_idx + 1, or batch. */

@@ -173,13 +173,6 @@ static bool reads_like(const fa_problem *p, int rank, bool is_int) {
   return reads;
 }
 
-static bool has_buffer(const fa_problem *p, fa_dtype dtype, bool with_gradient) {
-  for (int k = 0; k < p->n_captures; ++k)
-    if (p->captures[k].dtype == dtype && (!with_gradient || (p->backward && p->captures[k].grad)))
-      return true;
-  return false;
-}
-
 /* A buffer with strides of its own; repeated: one of them is 0 and repeats an element. */
 static bool has_strides(const fa_problem *p, bool repeated) {
   bool found = false;
@@ -191,12 +184,12 @@ static bool has_strides(const fa_problem *p, bool repeated) {
 }
 
 static void cover_buffers(fa_coverage *v, const fa_problem *p) {
-  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of bool", has_buffer(p, FA_BOOL, false));
-  fa_coverage_see(v, FA_COVER_SCORES, 40, "buffer of i64", has_buffer(p, FA_I64, false));
-  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of f16", has_buffer(p, FA_F16, false));
-  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of bf16", has_buffer(p, FA_BF16, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of bool", fa_problem_has_buffer(p, FA_BOOL, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 40, "buffer of i64", fa_problem_has_buffer(p, FA_I64, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of f16", fa_problem_has_buffer(p, FA_F16, false));
+  fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer of bf16", fa_problem_has_buffer(p, FA_BF16, false));
   fa_coverage_see(v, FA_COVER_SCORES, 40, "gradient of a buffer of 16 bits",
-                  has_buffer(p, FA_F16, true) || has_buffer(p, FA_BF16, true));
+                  fa_problem_has_buffer(p, FA_F16, true) || fa_problem_has_buffer(p, FA_BF16, true));
   fa_coverage_see(v, FA_COVER_SCORES, 60, "buffer with strides", has_strides(p, false));
   fa_coverage_see(v, FA_COVER_SCORES, 30, "buffer with an axis of stride 0", has_strides(p, true));
   fa_coverage_see(v, FA_COVER_SCORES, 5, "more than 8 buffers", p->n_captures > 8);

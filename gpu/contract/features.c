@@ -105,24 +105,17 @@ static bool has_captures_grad(const fa_problem *p) {
   return false;
 }
 
-static bool has_capture(const fa_problem *p, fa_dtype dtype) {
-  for (int i = 0; i < p->n_captures; ++i)
-    if (p->captures[i].dtype == dtype) return true;
-  return false;
-}
 static bool has_captures_bool(const fa_problem *p) {
-  return has_capture(p, FA_BOOL);
+  return fa_problem_has_buffer(p, FA_BOOL, false);
 }
 static bool has_captures_i64(const fa_problem *p) {
-  return has_capture(p, FA_I64);
+  return fa_problem_has_buffer(p, FA_I64, false);
 }
 static bool has_captures_half(const fa_problem *p) {
-  return has_capture(p, FA_F16) || has_capture(p, FA_BF16);
+  return fa_problem_has_buffer(p, FA_F16, false) || fa_problem_has_buffer(p, FA_BF16, false);
 }
 static bool has_captures_half_grad(const fa_problem *p) {
-  for (int i = 0; i < p->n_captures; ++i)
-    if (p->captures[i].grad && p->backward && fa_dtype_size(p->captures[i].dtype) == 2) return true;
-  return false;
+  return fa_problem_has_buffer(p, FA_F16, true) || fa_problem_has_buffer(p, FA_BF16, true);
 }
 static bool has_captures_strides(const fa_problem *p) {
   for (int i = 0; i < p->n_captures; ++i)
