@@ -1,6 +1,7 @@
 /* A turn of many problems: how much longer each further one takes is what it costs, whatever a request itself does. */
 #include "cases/data/build.h"
 #include "fuzz/timing/course.h"
+#include "report/text/progress.h"
 
 #include <string.h>
 
@@ -62,6 +63,7 @@ static fa_status look_at(fa_course *x, const fa_time_problem *problem, const fa_
                          fa_turn turn, fa_error *err) {
   fa_time_fault fault = "";
   fa_tensors got, in;
+  const double since = fa_seconds_now(); /* fetching a large output takes longer than judging a part of it */
   fa_status status = fa_tensors_clone_poisoned(&got, &x->pool.place[0], FA_POISON_A, err);
   if (status != FA_OK) return status;
   status = fa_time_fetch(x->who->exec, &x->c->problem, &got, x->passes, i, fault, err);
@@ -74,7 +76,7 @@ static fa_status look_at(fa_course *x, const fa_time_problem *problem, const fa_
         x, "claim",
         "problem %d: the output that it delivered is not the one that it had summed when it answered", i);
   else if (status == FA_OK)
-    status = fa_course_judge(x, &in, &got, problem[i].scale, turn, err);
+    status = fa_course_judge(x, &in, &got, problem[i].scale, turn, since, err);
   fa_tensors_free(&got);
   return status;
 }

@@ -3,6 +3,7 @@
 #include "cases/tensors/guard.h"
 #include "fuzz/judging/delivered.h"
 #include "fuzz/timing/course.h"
+#include "report/text/progress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static fa_status take_answer(fa_course *x, const fa_tensors *in, fa_tensors *got
   ++x->n_outputs;
   if (!judged) return FA_OK;
   fa_outputs_drop(got, outputs & ~x->said.contract.outputs);
-  return fa_course_judge(x, in, got, x->c->problem.scale, turn, err);
+  return fa_course_judge(x, in, got, x->c->problem.scale, turn, fa_seconds_now(), err);
 }
 
 fa_status fa_chain_turn(fa_course *x, fa_turn turn, bool judged, double *wall, fa_error *err) {

@@ -55,7 +55,7 @@ bool fa_course_draws(const fa_course *x, fa_turn turn) {
 }
 
 fa_status fa_course_judge(fa_course *x, const fa_tensors *in, const fa_tensors *got, double scale,
-                          fa_turn turn, fa_error *err) {
+                          fa_turn turn, double since, fa_error *err) {
   char why[400];
   const fa_check check = {.c = x->c,
                           .scale = scale,
@@ -63,9 +63,8 @@ fa_status fa_course_judge(fa_course *x, const fa_tensors *in, const fa_tensors *
                           .profile = &x->profile,
                           .passes = x->passes,
                           .n_threads = x->n_threads};
-  const double start = fa_seconds_now();
   const fa_status status = fa_check_output(&check, in, got, why, sizeof why, err);
-  if (x->judging == 0) x->judging = fa_seconds_now() - start;
+  if (x->judging == 0) x->judging = fa_seconds_now() - since;
   if (turn != FA_TURN_WARM) ++x->n_judged;
   if (status == FA_OK && why[0])
     fa_course_fault(x, "sample", "answer %lld is wrong: %s", (long long)x->n_outputs, why);

@@ -43,7 +43,7 @@ typedef struct fa_course {
   double least; /* batch: seconds a problem of the timed request that took least */
   int n, n_warm;
   int64_t n_timed, n_judged, n_outputs; /* timed outputs; of these, judged; all that came, warm-ups too */
-  double judging;                       /* seconds that judging one output took at first */
+  double judging;                       /* seconds that fetching and judging one output took at first */
   char by[12], why[600];                /* no speed: which defence found what; "" = fine */
   char kernel[128];
 
@@ -79,9 +79,10 @@ fa_status fa_batch_turn(fa_course *x, fa_turn turn, double *wall, double *claim,
 void fa_course_watch(fa_course *x);
 /* Whether an output of this turn is to be judged: drawn anew each time. */
 bool fa_course_draws(const fa_course *x, fa_turn turn);
-/* Judges one, and notes what is wrong. */
+/* Judges one, and notes what is wrong. since: when work on it began, on fa_seconds_now's clock; what the first one took says how
+ * many there is time for. */
 fa_status fa_course_judge(fa_course *x, const fa_tensors *in, const fa_tensors *got, double scale,
-                          fa_turn turn, fa_error *err);
+                          fa_turn turn, double since, fa_error *err);
 void fa_course_fault(fa_course *x, const char *by, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
