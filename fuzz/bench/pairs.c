@@ -1,6 +1,6 @@
 #include "fuzz/bench/pairs.h"
 
-#include "gpu/args/problem.h"
+#include "gpu/args/calls.h"
 #include "gpu/expr/functions.h"
 
 #include <stdlib.h>
@@ -102,26 +102,28 @@ static double pairs_of_heads(const looker *x) {
 }
 
 double fa_bench_pairs(const fa_problem *p, const fa_tensors *t) {
-  fa_args_flex x;
-  fa_attention a;
+  fa_args x;
+  const char *why = NULL;
   fa_flex_interpreter *interpreter = NULL;
   double pairs = pairs_by_position(p);
-  if (!fa_args_is_flex(p) || fa_args_beyond(p) || fa_args_flex_make(p, &x, NULL) != FA_OK) return pairs;
-  const fa_flex_program *e = x.program;
-  looker look = {.p = p, .flex = &x.flex};
+  if (!fa_args_is_flex(p)) return pairs;
+  const fa_status status = fa_args_make(p, t, false, 1, &x, &why, NULL);
+  const fa_flex *flex = &x.flex.flex;
+  const fa_flex_program *e = x.flex.program;
+  looker look = {.p = p, .flex = flex};
   const bool good =
-      !fa_args_flex_tensors(p, t, &x, &a) &&
+      status == FA_OK && !why &&
       fa_flex_interpreter_make(NULL, e ? &e->mask : NULL, e ? e->buffer : NULL, e ? e->n_buffers : 0,
-                               x.flex.buffer, NULL, &interpreter, NULL) == FA_OK;
+                               flex->buffer, NULL, &interpreter, NULL) == FA_OK;
   if (good) {
     look.functions = fa_flex_interpreter_functions(interpreter);
-    look.n_q = fa_flex_n_q(&a);
-    look.n_kv = x.flex.kv_block ? fa_flex_n_kv(&a) : 1;
+    look.n_q = fa_flex_n_q(&x.a);
+    look.n_kv = flex->kv_block ? fa_flex_n_kv(&x.a) : 1;
     look.kind = calloc((size_t)look.n_kv + 1, 1);
-    if (look.kind && (look.functions->mask || x.flex.kv_num_blocks)) pairs = pairs_of_heads(&look);
+    if (look.kind && (look.functions->mask || flex->kv_num_blocks)) pairs = pairs_of_heads(&look);
     free(look.kind);
   }
   fa_flex_interpreter_free(interpreter);
-  fa_args_flex_free(&x);
+  fa_args_free(&x);
   return pairs;
 }

@@ -11,18 +11,6 @@ bool fa_args_is_flex(const fa_problem *p) {
 
 /* ---- over a cache ---- */
 
-static bool cached_bias(const fa_problem *p) {
-  return p->kvcache.present && p->bias.present;
-}
-static bool cached_expressions(const fa_problem *p) {
-  return p->kvcache.present && has_expressions(p);
-}
-static bool cached_blocks(const fa_problem *p) {
-  return p->kvcache.present && p->block_sparse.present;
-}
-static bool cached_dropout(const fa_problem *p) {
-  return p->kvcache.present && p->dropout.p > 0;
-}
 static bool listed_slopes(const fa_problem *p) {
   return p->topk.present && p->alibi.present;
 }
@@ -38,10 +26,6 @@ const char *fa_args_beyond(const fa_problem *p) {
     bool (*is_in)(const fa_problem *p);
     const char *what;
   } all[] = {
-      {cached_bias, "a bias over a KV cache"},
-      {cached_expressions, "score_mod or mask_mod over a KV cache"},
-      {cached_blocks, "block lists over a KV cache"},
-      {cached_dropout, "dropout over a KV cache"},
       {listed_slopes, "ALiBi slopes beside lists of keys (topk)"},
       {packed_blocks, "block lists of packed sequences"},
   };

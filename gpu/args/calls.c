@@ -39,10 +39,9 @@ fa_status fa_args_make(const fa_problem *p, const fa_tensors *t, bool backward, 
   }
   if (p->family == FA_KVCACHE)
     *why = fa_args_cache_tensors(p, t, &out->a, &out->cache);
-  else if (fa_args_is_flex(p))
-    *why = fa_args_flex_tensors(p, t, &out->flex, &out->a);
   else
     *why = fa_args_tensors(p, t, &out->a);
+  if (!*why && fa_args_is_flex(p)) *why = fa_args_flex_tensors(p, t, &out->flex, &out->a);
   if (!*why && backward) *why = fa_args_gradients(p, t, &out->g);
   return FA_OK;
 }
@@ -97,7 +96,8 @@ static void place_gradients(const fa_problem *p, const fa_attention *a, fa_gradi
   g->dbias_stride = dbias_strides(&p->bias, a);
 }
 
-static void place_cache(const fa_problem *p, fa_inference *kv) {
+static void place_cache(const fa_problem *p, const fa_attention *a, fa_inference *kv) {
+  if (kv->block_table) kv->max_pages = (a->seqlen_k + kv->page_size - 1) / kv->page_size;
   const int64_t slots = kv->block_table ? kv->page_size : p->seqlen_k;
   kv->k_cache = kv->v_cache = memory;
   kv->k_new = kv->v_new = memory;
@@ -140,10 +140,9 @@ static fa_status make_problem(const fa_problem *p, int n_processors, fa_args *x,
     fa_args_states(p, &x->states);
   else if (p->family == FA_KVCACHE)
     fa_args_cache(p, &x->a, &x->cache);
-  else if (fa_args_is_flex(p))
-    fa_args_flex_problem(p, &x->flex, &x->a);
   else
     *why = fa_args_problem(p, &x->a);
+  if (!*why && fa_args_is_flex(p)) fa_args_flex_problem(p, &x->flex, &x->a);
   return FA_OK;
 }
 
@@ -157,7 +156,7 @@ fa_status fa_args_stand_in(const fa_problem *p, bool aligned, int n_processors, 
   }
   place_attention(aligned, &out->a);
   place_gradients(p, &out->a, &out->g);
-  if (p->family == FA_KVCACHE) place_cache(p, &out->cache);
+  if (p->family == FA_KVCACHE) place_cache(p, &out->a, &out->cache);
   if (fa_args_is_flex(p)) place_flex(&out->flex.flex);
   return FA_OK;
 }

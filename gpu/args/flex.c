@@ -25,7 +25,6 @@ void fa_args_flex_free(fa_args_flex *x) {
 
 void fa_args_flex_problem(const fa_problem *p, fa_args_flex *x, fa_attention *a) {
   const fa_block_sparse *s = &p->block_sparse;
-  fa_args_attention(p, a);
   fa_flex_init(&x->flex);
   x->flex.program = x->program;
   a->flex = &x->flex;
@@ -93,8 +92,8 @@ static const char *check_strides(const fa_capture *c, const fa_tensor *x) {
 }
 
 const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_args_flex *x, fa_attention *a) {
+  const char *why = NULL;
   fa_args_flex_problem(p, x, a);
-  const char *why = fa_args_attention_tensors(p, t, a);
   for (int k = 0; !why && x->program && k < p->n_captures; ++k) {
     why = check_buffer(&p->captures[k], &t->t[FA_T_BUFFER_0 + k]);
     if (!why) why = check_strides(&p->captures[k], &t->t[FA_T_BUFFER_0 + k]);

@@ -5,7 +5,7 @@
 
 void fa_args_common(const fa_problem *p, fa_attention *a) {
   static const int32_t present[1];
-  static const float slopes[1];
+  static const float slopes[1], bias[1];
   static const uint8_t bits[1];
   fa_attention_init(a);
   a->dtype = p->dtype;
@@ -32,6 +32,11 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
                                                     : 0.0f;
   a->lse_padded = p->lse_padded;
   a->deterministic = p->deterministic;
+  a->dropout_p = p->dropout.p;
+  a->dropout_scheme = p->family == FA_MEMEFF ? FA_DROPOUT_LINEAR : FA_DROPOUT_TILED;
+  a->dropout_seed = p->dropout.seed;
+  a->dropout_offset = p->dropout.offset;
+  if (p->bias.present) a->bias = bias;
   if (p->leftpad_k.n) a->leftpad_k = present;
   if (p->alibi.present) a->alibi_slopes = slopes;
   if (p->sinks.present) {
@@ -42,28 +47,22 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
 
 void fa_args_attention(const fa_problem *p, fa_attention *a) {
   static const int32_t present[1];
-  static const float bias[1];
   static max_align_t debug;
   fa_args_common(p, a);
-  a->dropout_p = p->dropout.p;
-  a->dropout_scheme = p->family == FA_MEMEFF ? FA_DROPOUT_LINEAR : FA_DROPOUT_TILED;
-  a->dropout_seed = p->dropout.seed;
-  a->dropout_offset = p->dropout.offset;
   if (fa_problem_is_varlen(p)) {
     a->cu_seqlens_q = a->cu_seqlens_k = present;
     a->total_q = fa_problem_total_q(p);
     a->total_k = fa_problem_total_k(p);
   }
   if (p->seqused_k.n) a->seqused_k = present;
-  if (p->bias.present) a->bias = bias;
   if (p->return_softmax) a->p_debug = &debug;
 }
 
 const char *fa_args_problem(const fa_problem *p, fa_attention *a) {
   if (p->family == FA_KVCACHE) return "the KV cache has no backward pass"; /* nor this forward */
-  if (fa_args_is_flex(p)) return "expressions and block lists are not looked at here";
   fa_args_attention(p, a);
-  if (p->family == FA_FLASH) a->splits = p->splits; /* memeff calls have splits in their backward pass alone */
+  if (p->family == FA_FLASH)
+    a->splits = p->splits; /* memeff calls have splits in their backward pass alone */
   return NULL;
 }
 
@@ -124,6 +123,7 @@ const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   const char *why = check_rows(p, &x[FA_T_Q], true, p->head_dim);
   if (!why) why = check_rows(p, &x[FA_T_O], true, p->head_dim_v);
   if (!why) why = check_lse(p, &x[FA_T_LSE]);
+  if (!why && a->bias) why = check_bias(p, &x[FA_T_BIAS]);
   if (why) return why;
   if (a->leftpad_k && !x[FA_T_LEFTPAD_K].data) return "leftpad_k is missing";
   if (a->alibi_slopes && !x[FA_T_ALIBI_SLOPES].data) return "alibi slopes are missing";
@@ -140,6 +140,8 @@ const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   a->mask_bits = (const uint8_t *)x[FA_T_MASK_BITS].data;
   a->mask_indptr = (const int32_t *)x[FA_T_MASK_INDPTR].data;
   a->sinks = (const float *)x[FA_T_SINKS].data;
+  a->bias = x[FA_T_BIAS].data;
+  if (a->bias) a->bias_stride = bias_strides_of(&x[FA_T_BIAS]);
   if (a->alibi_slopes) {
     const fa_tensor *s = &x[FA_T_ALIBI_SLOPES];
     a->alibi_slopes = (const float *)s->data;
@@ -158,7 +160,6 @@ const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, 
   const char *why = fa_args_outer_tensors(p, t, a);
   if (!why) why = check_rows(p, &x[FA_T_K], false, p->head_dim);
   if (!why) why = check_rows(p, &x[FA_T_V], false, p->head_dim_v);
-  if (!why && a->bias) why = check_bias(p, &x[FA_T_BIAS]);
   if (why) return why;
   if (a->cu_seqlens_q && (!x[FA_T_CU_SEQLENS_Q].data || !x[FA_T_CU_SEQLENS_K].data))
     return "cu_seqlens is missing";
@@ -168,8 +169,6 @@ const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, 
   a->p_debug = x[FA_T_P_DEBUG].data; /* always dense */
   a->k = x[FA_T_K].data;
   a->v = x[FA_T_V].data;
-  a->bias = x[FA_T_BIAS].data;
-  if (a->bias) a->bias_stride = bias_strides_of(&x[FA_T_BIAS]);
   a->k_stride = strides_of(&x[FA_T_K]);
   a->v_stride = strides_of(&x[FA_T_V]);
   a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;

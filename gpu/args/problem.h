@@ -31,21 +31,21 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
                                   fa_inference *kv);
 
 /* Calls with a fa_flex, whose expressions are parsed first, once for a run: what an attention's flex then
- * points to. The last is fa_args_tensors for these; x must stay where it is as long as the attention is used.
- */
+ * points to, beside all that the functions above and below have filled in. x must stay where it is as long as the
+ * attention is used. */
 typedef struct fa_args_flex {
   fa_flex flex;
   fa_flex_program *program; /* NULL: there are no expressions */
 } fa_args_flex;
 fa_status fa_args_flex_make(const fa_problem *p, fa_args_flex *x, fa_error *err);
 void fa_args_flex_free(fa_args_flex *x);
-/* Sizes and features alone. */
+/* Sizes and features alone; of any family. */
 void fa_args_flex_problem(const fa_problem *p, fa_args_flex *x, fa_attention *a);
 const char *fa_args_flex_tensors(const fa_problem *p, const fa_tensors *t, fa_args_flex *x, fa_attention *a);
 /* dbuffer; part of fa_args_gradients. */
 const char *fa_args_flex_gradients(const fa_problem *p, const fa_tensors *t, fa_gradients *g);
 /* Parts of these: all but the flex family's own; what all families have in common, and q, o, lse, leftpad_k,
- * slopes. */
+ * slopes, bias. */
 void fa_args_common(const fa_problem *p, fa_attention *a);
 void fa_args_attention(const fa_problem *p, fa_attention *a);
 const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a);

@@ -19,10 +19,7 @@ static fa_status check_features(const fa_attention *a, fa_error *err) {
     bool wanted;
     const char *what;
   } all[] = {
-      {a->bias != NULL, "a bias"},
-      {a->dropout_p > 0, "dropout"},
       {a->p_debug != NULL, "p_debug"},
-      {a->flex != NULL, "flex"},
       {a->dtype == FA_F32, "dtype f32"},
       {a->head_dim > MAX_HEAD_DIM, "a head_dim above 576"},
       {fa_attention_head_dim_v(a) > MAX_HEAD_DIM_V, "a head_dim_v above 512"},
@@ -70,6 +67,9 @@ static fa_status check_topk(const fa_attention *a, const fa_inference *kv, fa_er
              {a->leftpad_k != NULL, "leftpad_k"},
              {kv->cache_batch_idx != NULL, "cache_batch_idx"},
              {a->alibi_slopes != NULL, "alibi_slopes"},
+             {a->bias != NULL, "a bias"},
+             {a->dropout_p > 0, "dropout"},
+             {a->flex != NULL, "flex"},
              {kv->rotary_dim > 0, "rotary_dim"}};
   if (!kv->topk_indices) return FA_OK;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)

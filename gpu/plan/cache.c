@@ -5,9 +5,11 @@
 #include "gpu/call/check_cache.h"
 #include "gpu/kernels/registry/select.h"
 #include "gpu/plan/cache_forward.h"
+#include "gpu/plan/cache_gather.h"
 
 fa_status fa_cache_supported(const fa_attention *a, const fa_inference *kv, const fa_kernel_device *device,
                              fa_error *err) {
+  if (fa_cache_is_gathered(a)) return fa_cache_gathered_supported(a, kv, device, err);
   return fa_cache_kernel_of(a, kv, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
 }
 
@@ -135,12 +137,22 @@ static const uint16_t *add_append(const fa_call *call, fa_plan *out) {
   return p->to[FA_CACHE_Q];
 }
 
+static fa_status plan_gathered(const fa_call *call, const fa_kernel_device *device, fa_plan *out,
+                               fa_error *err) {
+  const fa_attention *a = call->a;
+  const void *rotated = add_append(call, out);
+  const bool rotates = rotates_queries(a, call->cache);
+  return fa_cache_add_gathered(call, rotates ? rotated : a->q, rotates ? queries_stride(a) : a->q_stride,
+                               device, out, err);
+}
+
 fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
   const fa_attention *a = call->a;
   const fa_inference *kv = call->cache;
   fa_status status = fa_cache_check_problem(a, kv, err);
   if (status == FA_OK) status = fa_cache_check_tensors(a, kv, err);
   if (status != FA_OK) return status;
+  if (fa_cache_is_gathered(a)) return plan_gathered(call, device, out, err);
   const bool copied = rotates_queries(a, kv); /* q, to where rows are aligned */
   out->family = FA_PLAN_CACHE;
   out->aligned = (copied || fa_rows_are_aligned(a, a->q, a->q_stride)) &&

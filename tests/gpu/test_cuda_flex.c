@@ -106,7 +106,8 @@ static void test_blocks(void) {
   start();
   REQUIRE(d->cuInit(0) == CUDA_SUCCESS && d->cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
           d->cuCtxSetCurrent(context) == CUDA_SUCCESS && d->cuMemAlloc(&lists, sizeof want) == CUDA_SUCCESS);
-  REQUIRE(fa_args_flex_make(&c.problem, &x, &err) == FA_OK && !fa_args_flex_tensors(&c.problem, &t, &x, &a));
+  REQUIRE(fa_args_flex_make(&c.problem, &x, &err) == FA_OK && !fa_args_tensors(&c.problem, &t, &a) &&
+          !fa_args_flex_tensors(&c.problem, &t, &x, &a));
   x.flex.list_heads = 2;
   REQUIRE(fa_flex_blocks_workspace(&a, &bytes, &err) == FA_OK && bytes > 0);
   REQUIRE(d->cuMemAlloc(&workspace, bytes) == CUDA_SUCCESS && fake_flex_begin(&c.problem, &t, &err) == FA_OK);

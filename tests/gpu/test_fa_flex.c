@@ -208,9 +208,8 @@ static void test_good(void) {
   CHECK(fa_forward_workspace(&a, &bytes, &err) == FA_OK && bytes == 0);
   f.program = NULL; /* nothing at all */
   CHECK(fa_forward_check(&a, &err) == FA_OK && fa_backward_check(&a, &g, &err) == FA_OK);
-  fa_inference_init(&kv);
-  CHECK(fa_forward_kvcache_check(&a, &kv, &err) == FA_ERR_UNSUPPORTED &&
-        strstr(err.text, "flex: not together"));
+  fa_inference_init(&kv); /* over a cache too, with its own faults */
+  CHECK(fa_forward_kvcache_check(&a, &kv, &err) == FA_ERR_INPUT && strstr(err.text, "cache_seqlens is NULL"));
 }
 
 /* ---- lists ---- */

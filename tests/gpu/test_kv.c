@@ -75,8 +75,8 @@ static void test_features(void) {
   BAD((a.cu_seqlens_q = a.cu_seqlens_k = ints), INPUT, "cu_seqlens_k: over a cache only queries are packed");
   BAD(a.cu_seqlens_k = ints, INPUT, "cu_seqlens_k: over a cache only queries are packed");
   BAD(a.cu_seqlens_q = ints, INPUT, "seqlen_q = 3, the longest entry, is more than all total_q = 0 tokens");
-  BAD(a.bias = memory, UNSUPPORTED, "a bias: not together with a cache");
-  BAD(a.dropout_p = 0.5, UNSUPPORTED, "dropout: not together with a cache");
+  BAD((a.bias = memory, kv.splits = 4), UNSUPPORTED, "splits = 4: not together with a bias");
+  BAD((a.dropout_p = 0.5, kv.splits = 2), UNSUPPORTED, "splits = 2: not together with dropout");
   BAD(a.p_debug = memory, UNSUPPORTED, "p_debug: not together with a cache");
   BAD(a.dtype = FA_F32, UNSUPPORTED, "dtype f32: not together with a cache");
   BAD(a.head_dim = 584, UNSUPPORTED, "a head_dim above 576: not together with a cache");
@@ -104,6 +104,8 @@ static void test_lists(void) {
   BAD((lists(&kv), a.mask_bits = (uint8_t *)memory, a.mask_indptr = ints), UNSUPPORTED, "with mask_bits");
   BAD((lists(&kv), a.alibi_slopes = slopes), UNSUPPORTED, "topk_indices: not together with alibi_slopes");
   BAD((lists(&kv), rotary(&kv)), UNSUPPORTED, "topk_indices: not together with rotary_dim");
+  BAD((lists(&kv), a.bias = memory), UNSUPPORTED, "topk_indices: not together with a bias");
+  BAD((lists(&kv), a.dropout_p = 0.5), UNSUPPORTED, "topk_indices: not together with dropout");
   BAD((lists(&kv), kv.cache_batch_idx = ints), UNSUPPORTED,
       "topk_indices: not together with cache_batch_idx");
 }

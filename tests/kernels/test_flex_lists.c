@@ -133,7 +133,8 @@ static void check_blocks(const fa_case *c) {
   fa_int32_array want[4];
   fa_error err = {""};
   REQUIRE(fa_args_flex_make(p, &x, &err) == FA_OK);
-  const char *why = fa_args_flex_tensors(p, &t, &x, &a);
+  const char *why = fa_args_tensors(p, &t, &a);
+  if (!why) why = fa_args_flex_tensors(p, &t, &x, &a);
   CHECK_MSG(!why, "%s", why);
   x.flex.list_batch = p->batch;
   x.flex.list_heads = p->heads_q;

@@ -22,7 +22,7 @@ import build  # noqa: E402
 import work  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "prefill", "gqa", "varlen", "dropout", "alibi", "softcap",
-                                           "headdim", "offset", "memeff", "kvcache", "hopper", "flex", "masks", "merge", "sinks", "mla", "topk",
+                                           "headdim", "offset", "memeff", "kvcache", "kvcache_mods", "hopper", "flex", "masks", "merge", "sinks", "mla", "topk",
                                            "kvcache_large")]
 # Mutant -> why no case can distinguish it from the kernels without a bug.
 EQUIVALENT = {}

@@ -25,6 +25,7 @@ typedef union any_params {
   fa_flex_exact_params exact;
   fa_cache_params cache;
   fa_cache_append_params append;
+  fa_cache_gather_params gather;
 } any_params;
 
 /* ---- meaningless parts of a struct ---- */
@@ -67,6 +68,9 @@ static void clear_cache(any_params *p) {
 static void clear_append(any_params *p) {
   CLEAR_PADDING(&p->append);
 }
+static void clear_gather(any_params *p) {
+  CLEAR_PADDING(&p->gather);
+}
 
 static void clear(any_params *p, fa_params_kind kind) {
   static void (*const of[FA_N_PARAMS])(any_params * p) = {[FA_PARAMS_ATTENTION] = clear_forward,
@@ -76,6 +80,7 @@ static void clear(any_params *p, fa_params_kind kind) {
                                                           [FA_PARAMS_HOPPER_BACKWARD] = clear_hopper_backward,
                                                           [FA_PARAMS_CACHE] = clear_cache,
                                                           [FA_PARAMS_CACHE_APPEND] = clear_append,
+                                                          [FA_PARAMS_CACHE_GATHER] = clear_gather,
                                                           [FA_PARAMS_FLEX_LISTS] = clear_lists,
                                                           [FA_PARAMS_FLEX_EXACT] = clear_exact};
   of[kind](p);

@@ -7,7 +7,7 @@
 #ifndef FA_GPU_KERNELS_CACHE_APPEND_CUH
 #define FA_GPU_KERNELS_CACHE_APPEND_CUH
 
-#include "gpu/kernels/params/cache.h"
+#include "gpu/kernels/cache/slot.cuh"
 #include "gpu/kernels/parts/tile.cuh"
 
 namespace fa {
@@ -42,17 +42,6 @@ FA_DEVICE vec4 rotated_chunk(const fa_cache_append_params &p, const uint16_t *ro
       w[i] = pack2(rotated<T>(p, row, cosines, sines, d), rotated<T>(p, row, cosines, sines, d + 1), T());
   }
   return vec4{w[0], w[1], w[2], w[3]};
-}
-
-/* The offset of slot `slot` of a sequence in a cache, head 0. */
-FA_DEVICE int64_t slot_offset(const fa_cache_append_params &p, const fa_kernel_strides &stride, int batch,
-                              int slot) {
-  if (p.block_table) {
-    const int page = load_global(p.block_table + batch * p.block_table_stride + slot / p.page_size);
-    return page * stride.batch + slot % p.page_size * stride.row;
-  }
-  const int row = p.cache_batch_idx ? load_global(p.cache_batch_idx + batch) : batch;
-  return row * stride.batch + slot * stride.row;
 }
 
 template <class T> FA_DEVICE void cache_append(const fa_cache_append_params &p) {

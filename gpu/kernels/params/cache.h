@@ -120,4 +120,31 @@ typedef struct fa_cache_append_params {
   int queries_move;       /* row i of q is i positions after the first row; else all are at the first row's */
 } fa_cache_append_params;
 
+/* ---- a cache as ordinary keys ---- */
+
+#define FA_CACHE_GATHER_THREADS 128
+#define FA_CACHE_GATHER_MAX_GRID_X 4096
+#define FA_CACHE_GATHER_PAST 256 /* rows past a sequence's keys that are set to 0: kernels load whole tiles, of less */
+
+/* What the kernels of ordinary keys need to attend to a cache: how many keys each sequence has, and, where these do not lie as
+ * their strides could say (in pages, in rows of another order, beside packed queries), a copy of them, in which key j of
+ * sequence b is row b * slots + j. FA_CACHE_GATHER_PAST rows past a sequence's keys are 0, further ones are left as they are.
+ * Grid: x any number of blocks, which share the keys of a sequence; y: 0 K, 1 V; z sequences. */
+typedef struct fa_cache_gather_params {
+  const uint16_t *from[2]; /* the K and V caches; f16 or bf16 patterns */
+  uint16_t *to[2];         /* [batch][slots][heads][columns], dense; NULL: nothing is copied */
+  fa_kernel_strides from_stride[2]; /* batch: between cache rows or pages; row: between slots */
+  int columns[2];                   /* head dims of K and V: multiples of 8 */
+  int aligned[2];                   /* the cache's rows begin on 16 bytes */
+  int heads, slots;                 /* slots: the most keys that a sequence may have */
+  int n_new;                        /* keys that were appended before this kernel runs; they count too */
+  const int32_t *cache_seqlens;     /* [batch], lengths before the append */
+  const int32_t *cache_batch_idx;   /* as in fa_cache_params, like the next three */
+  const int32_t *block_table;
+  int64_t block_table_stride;
+  int page_size;
+  int32_t *lengths; /* [batch], written: the keys of each sequence */
+  int32_t *first;   /* NULL, or [batch + 1], written: b * slots, as cu_seqlens of the copy */
+} fa_cache_gather_params;
+
 #endif

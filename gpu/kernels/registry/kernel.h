@@ -66,6 +66,7 @@ typedef enum fa_kernel_step {
   FA_STEP_FORWARD,
   FA_STEP_COMBINE,      /* of the splits of a forward pass */
   FA_STEP_APPEND,       /* to a KV cache */
+  FA_STEP_GATHER,       /* a KV cache as ordinary keys */
   FA_STEP_PREPARE,      /* delta, and cleared accumulators */
   FA_STEP_PREPARE_ONLY, /* delta */
   FA_STEP_CLEAR,
@@ -96,6 +97,7 @@ typedef enum fa_params_kind {
   FA_PARAMS_HOPPER_BACKWARD,
   FA_PARAMS_CACHE,
   FA_PARAMS_CACHE_APPEND,
+  FA_PARAMS_CACHE_GATHER,
   FA_PARAMS_FLEX_LISTS,
   FA_PARAMS_FLEX_EXACT,
   FA_PARAMS_MERGE,

@@ -38,6 +38,7 @@ FA_PARAMS(fa_hopper_backward_params, FA_PARAMS_HOPPER_BACKWARD, 6,
           offsetof(fa_hopper_backward_params, b.forward.flex))
 FA_PARAMS(fa_cache_params, FA_PARAMS_CACHE, 0, -1)
 FA_PARAMS(fa_cache_append_params, FA_PARAMS_CACHE_APPEND, 0, -1)
+FA_PARAMS(fa_cache_gather_params, FA_PARAMS_CACHE_GATHER, 0, -1)
 FA_PARAMS(fa_flex_lists_params, FA_PARAMS_FLEX_LISTS, 0, offsetof(fa_flex_lists_params, call.flex))
 FA_PARAMS(fa_flex_exact_params, FA_PARAMS_FLEX_EXACT, 0, -1)
 FA_PARAMS(fa_merge_params, FA_PARAMS_MERGE, 0, -1)

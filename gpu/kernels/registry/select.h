@@ -157,6 +157,8 @@ const fa_flex_backward_kernels *fa_flex_backward_find_short(fa_dtype dtype);
 
 /* Those that append; blocks have FA_CACHE_APPEND_THREADS and no shared memory. */
 const fa_kernel_entry *fa_cache_append_find(int bf16);
+/* The one that makes ordinary keys of a cache, with FA_CACHE_GATHER_THREADS. */
+const fa_kernel_entry *fa_cache_gather_find(void);
 
 /* Those that work block lists out; blocks have FA_FLEX_LISTS_THREADS and no shared memory. MASK is compiled for every
  * call's expressions, the others ahead of time. */

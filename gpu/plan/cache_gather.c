@@ -1,0 +1,133 @@
+/* The kernels of ordinary keys over a cache. They take it as it lies where strides can say so; of pages, of cache rows in
+ * another order and beside packed queries they are given a copy in the workspace, which costs a read and a write of all keys. */
+#include "gpu/plan/cache_gather.h"
+
+#include "gpu/call/check.h"
+#include "gpu/kernels/params/cache.h"
+#include "gpu/kernels/registry/select.h"
+
+/* For what has no address yet: aligned, and nobody follows it. */
+#define NOWHERE ((void *)256)
+
+bool fa_cache_is_gathered(const fa_attention *a) {
+  return a->bias || a->dropout_p > 0 || a->flex;
+}
+
+static bool is_copied(const fa_attention *a, const fa_inference *kv) {
+  return a->cu_seqlens_q || kv->block_table || kv->cache_batch_idx;
+}
+
+static fa_strides copy_stride(const fa_attention *a, int64_t columns) {
+  return fa_strides_dense(a->seqlen_k, a->heads_kv, columns);
+}
+
+/* The call over ordinary keys, all but their addresses. */
+static void derive(const fa_attention *a, const fa_inference *kv, fa_attention *own) {
+  *own = *a;
+  own->splits = kv->splits > 1 ? kv->splits : 1;
+  own->seqused_k = NOWHERE;
+  if (!a->cu_seqlens_q) return;
+  own->cu_seqlens_k = NOWHERE;
+  own->total_k = a->batch * a->seqlen_k;
+}
+
+fa_status fa_cache_gathered_supported(const fa_attention *a, const fa_inference *kv,
+                                      const fa_kernel_device *device, fa_error *err) {
+  fa_attention own;
+  derive(a, kv, &own);
+  const fa_status status = fa_attention_check_problem(&own, err);
+  if (status != FA_OK) return status;
+  return own.flex ? fa_flex_forward_supported(&own, device, err) : fa_forward_supported(&own, device, err);
+}
+
+/* ---- keys ---- */
+
+static void take_cache(const fa_inference *kv, fa_attention *own) {
+  own->k = kv->k_cache;
+  own->k_stride = kv->k_cache_stride;
+  own->v = kv->v_in_k ? kv->k_cache : kv->v_cache;
+  own->v_stride = kv->v_in_k ? kv->k_cache_stride : kv->v_cache_stride;
+}
+
+static void *reserve(const fa_call *call, int64_t bytes, fa_plan *out) {
+  void *at = fa_plan_reserve(out, call, bytes);
+  return at ? at : NOWHERE;
+}
+
+static void take_copy(const fa_call *call, fa_cache_gather_params *p, fa_attention *own, fa_plan *out) {
+  const int64_t rows = own->batch * own->seqlen_k * own->heads_kv, head_dim_v = fa_attention_head_dim_v(own);
+  own->k = p->to[0] = reserve(call, rows * own->head_dim * 2, out);
+  own->k_stride = copy_stride(own, own->head_dim);
+  own->v = own->k;
+  own->v_stride = own->k_stride;
+  if (call->cache->v_in_k) return;
+  own->v = p->to[1] = reserve(call, rows * head_dim_v * 2, out);
+  own->v_stride = copy_stride(own, head_dim_v);
+}
+
+static bool is_aligned(const void *data, fa_strides s) {
+  return (uintptr_t)data % 16 == 0 && s.batch % 8 == 0 && s.row % 8 == 0 && s.head % 8 == 0;
+}
+
+static fa_cache_gather_params *fill(const fa_attention *a, const fa_inference *kv, fa_plan *out) {
+  fa_cache_gather_params *p = fa_plan_params(out, sizeof *p);
+  *p = (fa_cache_gather_params){
+      .from = {(const uint16_t *)kv->k_cache, (const uint16_t *)kv->v_cache},
+      .from_stride = {fa_kernel_strides_of(kv->k_cache_stride, true),
+                      fa_kernel_strides_of(kv->v_cache_stride, true)},
+      .columns = {(int)a->head_dim, (int)fa_attention_head_dim_v(a)},
+      .aligned = {is_aligned(kv->k_cache, kv->k_cache_stride), is_aligned(kv->v_cache, kv->v_cache_stride)},
+      .heads = (int)a->heads_kv,
+      .slots = (int)a->seqlen_k,
+      .n_new = (int)kv->n_new,
+      .cache_seqlens = kv->cache_seqlens,
+      .cache_batch_idx = kv->cache_batch_idx,
+      .block_table = kv->block_table,
+      .block_table_stride = kv->block_table_stride,
+      .page_size = (int)kv->page_size};
+  return p;
+}
+
+/* Parts that are copied, or one block a sequence that writes lengths. */
+static void add_launch(const fa_attention *a, const fa_cache_gather_params *p, fa_plan *out) {
+  const int widest = p->to[1] && p->columns[1] > p->columns[0] ? p->columns[1] : p->columns[0];
+  const int64_t chunks = p->to[0] ? a->seqlen_k * a->heads_kv * (widest / 8) : 0;
+  int64_t blocks = fa_blocks_of(chunks, FA_CACHE_GATHER_THREADS);
+  if (blocks < 1) blocks = 1;
+  if (blocks > FA_CACHE_GATHER_MAX_GRID_X) blocks = FA_CACHE_GATHER_MAX_GRID_X;
+  fa_plan_add(out, *fa_cache_gather_find(), blocks, p->to[1] ? 2 : 1, a->batch, FA_CACHE_GATHER_THREADS, 0,
+              (void *)p)
+      ->writes = FA_WRITES_WORKSPACE;
+}
+
+static void place_keys(const fa_call *call, fa_attention *own, fa_plan *out) {
+  const fa_inference *kv = call->cache;
+  const bool copied = is_copied(own, kv);
+  if (!copied) take_cache(kv, own);
+  own->seqused_k = kv->cache_seqlens;
+  if (!copied && kv->n_new == 0) return;
+  fa_cache_gather_params *p = fill(own, kv, out);
+  if (copied) take_copy(call, p, own, out);
+  own->seqused_k = p->lengths = reserve(call, own->batch * 4, out);
+  if (own->cu_seqlens_q) own->cu_seqlens_k = p->first = reserve(call, (own->batch + 1) * 4, out);
+  add_launch(own, p, out);
+}
+
+/* ---- the call ---- */
+
+fa_status fa_cache_add_gathered(const fa_call *call, const void *q, fa_strides q_stride,
+                                const fa_kernel_device *device, fa_plan *out, fa_error *err) {
+  fa_attention own;
+  fa_call inner = *call;
+  derive(call->a, call->cache, &own);
+  own.q = q ? q : NOWHERE;
+  own.q_stride = q_stride;
+  if (!fa_attention_is_empty(&own)) place_keys(call, &own, out);
+  inner.kind = FA_CALL_FORWARD;
+  inner.a = &own;
+  inner.cache = NULL;
+  const int before = out->n_launches;
+  const fa_status status = (own.flex ? fa_plan_flex_forward : fa_plan_forward)(&inner, device, out, err);
+  for (int i = before; i < out->n_launches; ++i) out->launch[i].writes |= FA_WRITES_WORKSPACE;
+  return status;
+}
