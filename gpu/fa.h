@@ -103,8 +103,9 @@ void fa_flex_free(fa_flex_program *program); /* only after the last call with it
 /* What fa_attention.flex points to. fa_flex_init sets the defaults in brackets.
  *
  * A block is q_block rows by kv_block keys of a sequence; the last ones are cut off. There are n_q = seqlen_q
- * / q_block and n_kv = seqlen_k / kv_block blocks, both rounded up. In a full block all pairs are visible, in
- * a partial one those that mask_mod lets through (all without mask_mod), in a block that is in neither list
+ * / q_block and n_kv = seqlen_k / kv_block blocks, both rounded up; of those a packed sequence has as many as
+ * its rows and keys need, and listing more changes nothing. In a full block all pairs are visible, in a
+ * partial one those that mask_mod lets through (all without mask_mod), in a block that is in neither list
  * none; all other masks apply too. Lists are dense: counts [list_batch][list_heads][n_q], and key blocks of
  * each row of blocks, in any order, [list_batch][list_heads][n_q][n_kv]; indices past the count are ignored.
  * No block may be listed twice, and all must be in 0 .. n_kv - 1. */

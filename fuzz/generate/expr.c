@@ -296,8 +296,7 @@ fa_status fa_gen_expressions(fa_gen *g) {
   }
   fa_block_sparse *s = &p->block_sparse;
   const bool replaces = s->present && s->source == FA_BLOCKS_DENSITY && fa_rng_chance(&x.r, 0.6);
-  const bool may = mixed || !fa_problem_is_varlen(p);
-  if (mask && (replaces || !s->present) && may && fa_rng_chance(&x.r, 0.7)) {
+  if (mask && (replaces || !s->present) && fa_rng_chance(&x.r, 0.7)) {
     *s = (fa_block_sparse){0}; /* a density owns no memory */
     s->present = true;
     s->source = FA_BLOCKS_MASK_MOD;

@@ -182,9 +182,8 @@ fa_status fa_gen_blocks(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_BLOCKS);
   fa_problem *p = &g->c->problem;
   fa_block_sparse *s = &p->block_sparse;
-  const bool usual = p->family == FA_FLEX && !fa_problem_is_varlen(p);
   if (p->mask_bits.present || p->topk.present) return FA_OK; /* which are not together with lists */
-  if ((!usual && !g->rules->mixed) || !fa_rng_chance(&r, g->rules->blocks)) return FA_OK;
+  if ((p->family != FA_FLEX && !g->rules->mixed) || !fa_rng_chance(&r, g->rules->blocks)) return FA_OK;
   s->present = true;
   s->q_block = PICK(&r, sizes);
   s->kv_block = PICK(&r, sizes);

@@ -9,16 +9,8 @@ bool fa_args_is_flex(const fa_problem *p) {
   return p->family == FA_FLEX || has_expressions(p) || p->block_sparse.present;
 }
 
-/* ---- over a cache ---- */
-
 static bool listed_slopes(const fa_problem *p) {
   return p->topk.present && p->alibi.present;
-}
-
-/* ---- elsewhere ---- */
-
-static bool packed_blocks(const fa_problem *p) {
-  return fa_problem_has_packed_keys(p) && p->block_sparse.present;
 }
 
 const char *fa_args_beyond(const fa_problem *p) {
@@ -27,7 +19,6 @@ const char *fa_args_beyond(const fa_problem *p) {
     const char *what;
   } all[] = {
       {listed_slopes, "ALiBi slopes beside lists of keys (topk)"},
-      {packed_blocks, "block lists of packed sequences"},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
     if (all[i].is_in(p)) return all[i].what;

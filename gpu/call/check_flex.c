@@ -21,8 +21,6 @@ static fa_status check_sizes(const fa_attention *a, fa_error *err) {
     if (sizes[i].x < 1 || sizes[i].x > MAX_BLOCK)
       return fa_fail(err, FA_ERR_INPUT, "%s = %lld: 1 .. 2^20, or 0 for both and no blocks", sizes[i].name,
                      (long long)sizes[i].x);
-  if (fa_attention_is_varlen(a))
-    return fa_fail(err, FA_ERR_INPUT, "flex.q_block: no blocks together with cu_seqlens_q and cu_seqlens_k");
   if (f->blocks_from_mask_mod && !fa_flex_has_mask(f->program))
     return fa_fail(err, FA_ERR_INPUT, "flex.blocks_from_mask_mod: there is no mask_mod");
   /* Everything divides a batch of 0, but there are no more lists than sequences. */

@@ -134,7 +134,8 @@ bool fa_flex_has_blocks(const fa_attention *a) {
 
 int64_t fa_flex_map_batch(const fa_attention *a) {
   if (!a->flex->blocks_from_mask_mod) return a->flex->list_batch > 1 ? a->batch : 1;
-  const bool differ = fa_expr_uses(&a->flex->program->mask, FA_EXPR_B) || a->seqused_k || a->leftpad_k;
+  const bool differ =
+      fa_expr_uses(&a->flex->program->mask, FA_EXPR_B) || a->seqused_k || a->leftpad_k || a->cu_seqlens_q;
   return differ ? a->batch : 1;
 }
 int64_t fa_flex_map_heads(const fa_attention *a) {

@@ -24,11 +24,13 @@ void *fa_flex_reserve(fa_flex_builder *b, int64_t bytes) {
   return fa_plan_reserve(b->out, b->call, bytes);
 }
 
-static fa_flex_lists_params *add_lists(fa_flex_builder *b, fa_flex_lists_kernel which, int64_t n) {
+/* batch: sequences that have a map, or lists, of their own. */
+static fa_flex_lists_params *add_lists(fa_flex_builder *b, fa_flex_lists_kernel which, int64_t n,
+                                       int64_t batch) {
   fa_flex_lists_params *p = fa_plan_params(b->out, sizeof *p);
   *p = (fa_flex_lists_params){.call = b->params, .map = b->map};
   fa_launch *l = fa_plan_add(b->out, *fa_flex_lists_find(which), fa_blocks_of(n, FA_FLEX_LISTS_WARPS),
-                             b->map_heads, b->map_batch, FA_FLEX_LISTS_THREADS, 0, p);
+                             b->map_heads, batch, FA_FLEX_LISTS_THREADS, 0, p);
   l->mods = which == FA_FLEX_LISTS_MASK ? FA_MODS_MASK : FA_MODS_NONE;
   l->writes = FA_WRITES_WORKSPACE;
   return p;
@@ -50,14 +52,19 @@ void fa_flex_add_map(fa_flex_builder *b, bool from_mask_mod, int64_t map_batch, 
   if (blocks == 0) return;
   x->map = b->map = fa_flex_reserve(b, blocks * map_heads * map_batch);
   if (from_mask_mod) {
-    add_lists(b, FA_FLEX_LISTS_MASK, blocks);
+    add_lists(b, FA_FLEX_LISTS_MASK, blocks, map_batch);
     return;
   }
-  fa_flex_lists_params *p = add_lists(b, FA_FLEX_LISTS_MAP, x->n_q_blocks);
+  fa_flex_lists_params *p = add_lists(b, FA_FLEX_LISTS_MAP, x->n_q_blocks, map_batch);
   p->partial = (fa_flex_block_list){(int32_t *)f->kv_num_blocks, (int32_t *)f->kv_indices}; /* only read */
   p->full = (fa_flex_block_list){(int32_t *)f->full_kv_num_blocks, (int32_t *)f->full_kv_indices};
   p->list_batch = (int)f->list_batch;
   p->list_heads = (int)f->list_heads;
+}
+
+/* For how many sequences tiles are listed: packed ones have lists of their own even of one map, cut to their lengths. */
+static int64_t listed_batch(const fa_attention *a) {
+  return fa_attention_is_varlen(a) ? a->batch : fa_flex_map_batch(a);
 }
 
 fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, int tile_n) {
@@ -65,14 +72,14 @@ fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, in
   const fa_attention *a = b->call->a;
   if (!fa_flex_has_blocks(a)) return lists;
   const int64_t rows = fa_blocks_of(a->seqlen_q, tile_m), keys = fa_blocks_of(a->seqlen_k, tile_n);
-  const int64_t maps = b->map_batch * b->map_heads;
+  const int64_t batch = listed_batch(a), all = batch * b->map_heads;
   lists.n = (int)(by_rows ? keys : rows);
   lists.capacity = (int)(by_rows ? rows : keys);
   lists.head_stride = b->map_heads > 1 ? lists.n : 0;
-  lists.batch_stride = b->map_batch > 1 ? lists.n * b->map_heads : 0;
-  int32_t *count = fa_flex_reserve(b, maps * lists.n * 4);
-  int32_t *entry = fa_flex_reserve(b, maps * lists.n * lists.capacity * 4);
-  fa_flex_lists_params *p = add_lists(b, FA_FLEX_LISTS_TILES, lists.n);
+  lists.batch_stride = batch > 1 ? lists.n * b->map_heads : 0;
+  int32_t *count = fa_flex_reserve(b, all * lists.n * 4);
+  int32_t *entry = fa_flex_reserve(b, all * lists.n * lists.capacity * 4);
+  fa_flex_lists_params *p = add_lists(b, FA_FLEX_LISTS_TILES, lists.n, batch);
   p->by_rows = by_rows;
   p->tile_m = tile_m;
   p->tile_n = tile_n;
@@ -87,7 +94,7 @@ fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, in
 
 fa_status fa_flex_check_tiles(const fa_attention *a, int tile_m, int tile_n, fa_error *err) {
   const int64_t tiles = fa_blocks_of(a->seqlen_q, tile_m) * fa_blocks_of(a->seqlen_k, tile_n);
-  if (!fa_flex_has_blocks(a) || (__int128)tiles * fa_flex_map_batch(a) * fa_flex_map_heads(a) <= MAX_LIST)
+  if (!fa_flex_has_blocks(a) || (__int128)tiles * listed_batch(a) * fa_flex_map_heads(a) <= MAX_LIST)
     return FA_OK;
   return fa_fail(err, FA_ERR_UNSUPPORTED,
                  "flex.q_block: lists of the %lld tiles of a head need more memory than devices have",
@@ -170,7 +177,7 @@ fa_status fa_plan_flex_blocks(const fa_call *call, fa_plan *out, fa_error *err) 
   out->name = "flex_blocks";
   fa_flex_builder b = fa_flex_builder_make(&own, out);
   fa_flex_add_map(&b, true, flex.list_batch, flex.list_heads);
-  fa_flex_lists_params *p = add_lists(&b, FA_FLEX_LISTS_BLOCKS, fa_flex_n_q(&a));
+  fa_flex_lists_params *p = add_lists(&b, FA_FLEX_LISTS_BLOCKS, fa_flex_n_q(&a), flex.list_batch);
   p->partial = (fa_flex_block_list){to.kv_num_blocks, to.kv_indices};
   p->full = (fa_flex_block_list){to.full_kv_num_blocks, to.full_kv_indices};
   return FA_OK;

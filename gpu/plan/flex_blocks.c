@@ -30,6 +30,8 @@ fa_status fa_flex_blocks_problem(const fa_attention *a, fa_attention *out, fa_fl
   out->heads_q = a->heads_q;
   out->seqlen_q = a->seqlen_q;
   out->seqlen_k = a->seqlen_k;
+  out->total_q = a->total_q;
+  out->total_k = a->total_k;
   out->cu_seqlens_q = a->cu_seqlens_q;
   out->cu_seqlens_k = a->cu_seqlens_k;
   out->seqused_k = a->seqused_k;
@@ -103,13 +105,18 @@ static void make_row(const fa_attention *a, const fa_flex_functions *x, fa_flex_
   }
 }
 
+static int64_t length_of(const int32_t *cu_seqlens, int64_t b, int64_t fixed) {
+  return cu_seqlens ? cu_seqlens[b + 1] - cu_seqlens[b] : fixed;
+}
+
 static void make_lists(const fa_attention *a, const fa_flex_functions *x, const fa_flex_block_lists *out) {
   const fa_flex *f = a->flex;
   const int64_t n_q = fa_flex_n_q(a);
   for (int64_t b = 0; b < f->list_batch && b < a->batch; ++b) {
-    const int64_t keys = a->seqused_k ? a->seqused_k[b] : a->seqlen_k;
-    const fa_flex_pair at = {
-        .b = (int)b, .len_q = (int)a->seqlen_q, .len_k = (int)(keys - (a->leftpad_k ? a->leftpad_k[b] : 0))};
+    const int64_t keys = a->seqused_k ? a->seqused_k[b] : length_of(a->cu_seqlens_k, b, a->seqlen_k);
+    const fa_flex_pair at = {.b = (int)b,
+                             .len_q = (int)length_of(a->cu_seqlens_q, b, a->seqlen_q),
+                             .len_k = (int)(keys - (a->leftpad_k ? a->leftpad_k[b] : 0))};
     for (int64_t h = 0; h < f->list_heads; ++h)
       for (int64_t q = 0; q < n_q; ++q) {
         fa_flex_pair of_head = at;
@@ -126,7 +133,8 @@ fa_status fa_flex_blocks_on_host(const fa_attention *a, const fa_flex_block_list
   fa_status status = fa_flex_blocks_problem(a, &call, &flex, err);
   if (status == FA_OK) status = fa_flex_blocks_check(&call, out, err);
   if (status == FA_OK)
-    status = fa_attention_check_lengths(&call, NULL, NULL, call.seqused_k, call.leftpad_k, err);
+    status = fa_attention_check_lengths(&call, call.cu_seqlens_q, call.cu_seqlens_k, call.seqused_k,
+                                        call.leftpad_k, err);
   if (status == FA_OK)
     status = fa_flex_interpreter_make(NULL, &flex.program->mask, flex.program->buffer,
                                       flex.program->n_buffers, flex.buffer, NULL, &interpreter, err);

@@ -146,8 +146,6 @@ static void test_calls(void) {
   BAD((f.program = wide, f.buffer[0] = memory + 1, f.buffer[2] = memory + 4), INPUT,
       "flex.buffer[2] (id) = ");
   BAD((f.program = wide, f.buffer[1] = memory + 1, f.buffer[2] = memory), INPUT, "not aligned to 2 bytes");
-  BAD((a.cu_seqlens_q = a.cu_seqlens_k = ints, a.total_q = 15, a.total_k = 33), INPUT,
-      "no blocks together with cu_seqlens_q");
   BAD((a.dropout_p = 0.5, a.p_debug = memory), UNSUPPORTED, "p_debug: not together with flex");
   BAD((a.seqlen_q = a.seqlen_k = (1 << 29) - 1, f.q_block = f.kv_block = 1), UNSUPPORTED,
       "blocks to a head are too many");
@@ -202,6 +200,10 @@ static void test_good(void) {
   a.dtype = FA_F32, a.softcap = 30, a.head_dim_v = 32, a.bias = memory, a.dropout_p = 0.5;
   a.alibi_slopes = (const float *)(const void *)memory;
   CHECK_MSG(fa_forward_workspace(&a, &bytes, &err) == FA_OK && bytes > 0, "%s", err.text);
+  valid(&a, &g, &f);
+  a.cu_seqlens_q = a.cu_seqlens_k = ints, a.total_q = 15, a.total_k = 33,
+  a.lse_stride.head = 15; /* lists of packed sequences */
+  CHECK_MSG(fa_forward_check(&a, &err) == FA_OK && fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
   valid(&a, &g, &f);
   f.kv_num_blocks = f.kv_indices = f.full_kv_num_blocks = f.full_kv_indices = NULL;
   f.q_block = f.kv_block = 0;

@@ -171,10 +171,21 @@ static int64_t size_of(fa_rng *r, const int64_t *sizes, int64_t n) {
   return sizes[fa_rng_below(r, n)];
 }
 
+/* Sequences of any lengths up to the longest, which the problem has as its lengths. */
+static void pack(fa_rng *r, fa_problem *p) {
+  int32_t q[4] = {0}, k[4] = {0};
+  for (int64_t b = 0; b < p->batch; ++b) {
+    q[b + 1] = q[b] + (int32_t)fa_rng_below(r, p->seqlen_q + 1);
+    k[b + 1] = k[b] + (int32_t)fa_rng_below(r, p->seqlen_k + 1);
+  }
+  set_array(&p->cu_seqlens_q, q, p->batch + 1);
+  set_array(&p->cu_seqlens_k, k, p->batch + 1);
+}
+
 static void test_blocks(void) {
   static const int64_t blocks[] = {1, 3, 16, 33, 64, 100, 128, 1 << 20}, lengths[] = {0, 1, 17, 64, 100, 129};
   fa_rng r = fa_rng_make(7, 1);
-  for (int trial = 0; trial < 120; ++trial) {
+  for (int trial = 0; trial < 160; ++trial) {
     fa_case c;
     REQUIRE(fa_case_init(&c) == FA_OK);
     fa_problem *p = &c.problem;
@@ -208,6 +219,7 @@ static void test_blocks(void) {
     }
     if (trial % 3 == 1) set_array(&p->seqused_k, used, p->batch);
     if (trial % 3 == 1 && trial % 2) set_array(&p->leftpad_k, pads, p->batch);
+    if (trial % 3 == 2) pack(&r, p);
     REQUIRE(fa_problem_complete(p) == FA_OK);
     check_blocks(&c);
     fa_case_free(&c);
@@ -252,16 +264,18 @@ static drawn draw(fa_rng *r, const fa_attention *a, int64_t batch, int64_t heads
 }
 
 /* Examines every pair of the tile that exists. */
-static int kind_by_pairs(const drawn *d, const fa_attention *a, int64_t map, int64_t row0, int64_t m,
-                         int64_t key0, int64_t n) {
+static int kind_by_pairs(const drawn *d, const fa_attention *a, int64_t b, int64_t map, int64_t row0,
+                         int64_t m, int64_t key0, int64_t n) {
+  const int64_t rows = a->cu_seqlens_q ? a->cu_seqlens_q[b + 1] - a->cu_seqlens_q[b] : a->seqlen_q;
+  const int64_t keys = a->cu_seqlens_k ? a->cu_seqlens_k[b + 1] - a->cu_seqlens_k[b] : a->seqlen_k;
   int kind = -1;
-  for (int64_t i = row0; i < row0 + m && i < a->seqlen_q; ++i)
-    for (int64_t j = key0; j < key0 + n && j < a->seqlen_k; ++j) {
+  for (int64_t i = row0; i < row0 + m && i < rows; ++i)
+    for (int64_t j = key0; j < key0 + n && j < keys; ++j) {
       const int of_pair = d->kind[(map * d->n_q + i / a->flex->q_block) * d->n_kv + j / a->flex->kv_block];
       if (kind >= 0 && of_pair != kind) return FA_FLEX_MIXED;
       kind = of_pair;
     }
-  return kind;
+  return kind < 0 ? FA_FLEX_FULLY_MASKED : kind;
 }
 
 static void check_tiles(const drawn *d, const fa_attention *a, const fa_flex_lists *l,
@@ -275,7 +289,8 @@ static void check_tiles(const drawn *d, const fa_attention *a, const fa_flex_lis
         bool good = true;
         for (int64_t u = 0; u < l->capacity; ++u) {
           const int64_t row = p->by_rows ? u : t, key = p->by_rows ? t : u;
-          const int want = kind_by_pairs(d, a, map, row * p->tile_m, p->tile_m, key * p->tile_n, p->tile_n);
+          const int want =
+              kind_by_pairs(d, a, b, map, row * p->tile_m, p->tile_m, key * p->tile_n, p->tile_n);
           if (want == FA_FLEX_FULLY_MASKED) continue;
           good &= n < l->count[at] && l->entry[at * l->capacity + n] == (int32_t)(u * 4 + want);
           ++n;
@@ -287,17 +302,23 @@ static void check_tiles(const drawn *d, const fa_attention *a, const fa_flex_lis
 
 /* Runs the plan's launches that make lists, and checks each list of tiles. */
 static int check_plan(const fa_plan *plan, const drawn *d, const fa_attention *a, const memory *m) {
-  fa_simt_range ranges[4];
-  int n_lists = 0;
+  fa_simt_range ranges[6];
+  int n_lists = 0, n_ranges = 4;
   for (int i = 0; i < 4; ++i)
     ranges[i] = (fa_simt_range){"list", (char *)d->x.v[i], (size_t)d->x.n[i] * 4, false, NULL};
+  const int32_t *const lengths[] = {a->cu_seqlens_q, a->cu_seqlens_k};
+  for (int i = 0; i < 2; ++i)
+    if (lengths[i])
+      ranges[n_ranges++] =
+          (fa_simt_range){"lengths", (char *)lengths[i], (size_t)(a->batch + 1) * 4, false, NULL};
+  const bool apart = d->batch > 1 || a->cu_seqlens_q;
   for (int i = 0; i < plan->n_launches; ++i) {
     const fa_launch *l = &plan->launch[i];
     if (l->writes != FA_WRITES_WORKSPACE) continue;
-    if (!launch(plan, i, m, ranges, 4)) return 0;
+    if (!launch(plan, i, m, ranges, n_ranges)) return 0;
     const fa_flex_lists_params *p = l->params;
     if (!p->tile_count) continue;
-    const int64_t heads = d->heads > 1 ? p->n_tiles : 0, batch = d->batch > 1 ? p->n_tiles * d->heads : 0;
+    const int64_t heads = d->heads > 1 ? p->n_tiles : 0, batch = apart ? p->n_tiles * d->heads : 0;
     const fa_flex_lists made = {p->tile_count, p->tile_entry, p->n_tiles, p->capacity, batch, heads};
     check_tiles(d, a, &made, p);
     ++n_lists;
@@ -305,12 +326,22 @@ static int check_plan(const fa_plan *plan, const drawn *d, const fa_attention *a
   return n_lists;
 }
 
+/* Of one whole sequence and one of any length. */
+static void set_cu_seqlens(fa_rng *r, int64_t longest, int32_t *cu, const int32_t **at, int64_t *total) {
+  cu[0] = 0;
+  cu[1] = (int32_t)(fa_rng_below(r, 2) ? longest : fa_rng_below(r, longest + 1));
+  cu[2] = cu[1] + (int32_t)(cu[1] == longest ? fa_rng_below(r, longest + 1) : longest);
+  *at = cu;
+  *total = cu[2];
+}
+
 static void test_tiles(void) {
   static const int64_t blocks[] = {1, 16, 64, 96, 128, 256, 1 << 20}, lengths[] = {1, 70, 128, 300, 513};
   static char memory16[64];
   static fa_plan plan;
   fa_rng r = fa_rng_make(11, 1);
-  for (int trial = 0; trial < 40; ++trial) {
+  for (int trial = 0; trial < 80; ++trial) {
+    int32_t cu_q[3], cu_k[3];
     fa_attention a;
     fa_gradients g;
     fa_flex f;
@@ -325,6 +356,11 @@ static void test_tiles(void) {
     a.q_stride = a.o_stride = g.do_stride = g.dq_stride = fa_strides_dense(a.seqlen_q, 2, 64);
     a.k_stride = a.v_stride = g.dk_stride = g.dv_stride = fa_strides_dense(a.seqlen_k, 1, 64);
     a.lse_stride = (fa_strides){2 * a.seqlen_q, 1, a.seqlen_q};
+    if (trial >= 40) {
+      set_cu_seqlens(&r, a.seqlen_q, cu_q, &a.cu_seqlens_q, &a.total_q);
+      set_cu_seqlens(&r, a.seqlen_k, cu_k, &a.cu_seqlens_k, &a.total_k);
+      a.lse_stride = (fa_strides){0, 1, a.total_q};
+    }
     a.flex = &f;
     f.q_block = size_of(&r, blocks, 7), f.kv_block = size_of(&r, blocks, 7);
     f.list_batch = 1 + trial % 2, f.list_heads = 1 + trial / 2 % 2;

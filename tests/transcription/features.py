@@ -96,6 +96,7 @@ NEW: dict[str, Has] = {
     "buffers with strides": lambda c: any(b.get("strides") for b in c.get("buffers", {}).values()),
     "more than 8 buffers": lambda c: len(c.get("buffers", {})) > 8,
     "bias of packed sequences": lambda c: "bias" in c and "cu_seqlens_k" in c,
+    "block lists of packed sequences": lambda c: "block_sparse" in c and "cu_seqlens_k" in c,
     "dropout with expressions or block lists": lambda c: "dropout" in c and ("score_mod" in c or "mask_mod" in c or "block_sparse" in c),
 }
 OLD: dict[str, Has] = {

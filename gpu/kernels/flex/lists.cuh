@@ -85,12 +85,19 @@ FA_DEVICE void flex_lists_map(const fa_flex_lists_params &p) {
   map_list(x, p.full, FA_FLEX_FULL, t, at, row);
 }
 
-/* The kind of rows [row0, row0 + tile_m) and keys [key0, key0 + tile_n), up to the lengths of the longest
- * sequence. */
-FA_DEVICE int kind_of_tile(const fa_flex_lists_params &p, const uint8_t *map, int row0, int key0) {
+/* The rows and keys that have tiles: a packed sequence's own, and otherwise all, since sequences may share lists. */
+FA_DEVICE sequence load_tiled_sequence(const fa_attention_params &p, int batch) {
+  if (p.cu_seqlens_q) return load_sequence(p, batch);
+  return sequence{0, 0, p.seqlen_q, p.seqlen_k, 0};
+}
+
+/* The kind of rows [row0, row0 + tile_m) and keys [key0, key0 + tile_n), as far as there are such. */
+FA_DEVICE int kind_of_tile(const fa_flex_lists_params &p, const uint8_t *map, const sequence &s, int row0,
+                           int key0) {
   const fa_flex_args &x = p.call.flex;
-  const int last_row = min_int(row0 + p.tile_m, p.call.seqlen_q) - 1;
-  const int last_key = min_int(key0 + p.tile_n, p.call.seqlen_k) - 1;
+  if (row0 >= s.len_q || key0 >= s.len_k) return FA_FLEX_FULLY_MASKED;
+  const int last_row = min_int(row0 + p.tile_m, s.len_q) - 1;
+  const int last_key = min_int(key0 + p.tile_n, s.len_k) - 1;
   const int q0 = row0 / x.q_block, q1 = last_row / x.q_block;
   const int k0 = key0 / x.kv_block, k1 = last_key / x.kv_block;
   const int first = load_global(map + static_cast<int64_t>(q0) * x.n_kv_blocks + k0);
@@ -104,6 +111,7 @@ FA_DEVICE void flex_lists_tiles(const fa_flex_lists_params &p) {
   const lists_coord t = load_lists_coord();
   if (t.at >= p.n_tiles) return;
   const uint8_t *map = p.map + map_at(p.call.flex, t);
+  const sequence s = load_tiled_sequence(p.call, t.batch);
   const int64_t at = dense_row(t, p.n_tiles);
   int32_t *entry = p.tile_entry + at * p.capacity;
   int n = 0;
@@ -111,8 +119,8 @@ FA_DEVICE void flex_lists_tiles(const fa_flex_lists_params &p) {
     const int tile = tile0 + t.lane;
     int kind = FA_FLEX_FULLY_MASKED;
     if (tile < p.capacity)
-      kind = p.by_rows ? kind_of_tile(p, map, tile * p.tile_m, t.at * p.tile_n)
-                       : kind_of_tile(p, map, t.at * p.tile_m, tile * p.tile_n);
+      kind = p.by_rows ? kind_of_tile(p, map, s, tile * p.tile_m, t.at * p.tile_n)
+                       : kind_of_tile(p, map, s, t.at * p.tile_m, tile * p.tile_n);
     const warp_place place = place_in_warp(kind != FA_FLEX_FULLY_MASKED, t.lane);
     if (kind != FA_FLEX_FULLY_MASKED) store_global(entry + n + place.before, tile << 2 | kind);
     n += place.all;
