@@ -49,6 +49,12 @@ void fa_coverage_mixed(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_SCORES, 80, "expressions outside flex", plain && has_expressions(p));
   fa_coverage_see(v, FA_COVER_SCORES, 50, "block lists outside flex", plain && p->block_sparse.present);
   fa_coverage_see(v, FA_COVER_SCORES, 50, "bias, flash", p->family == FA_FLASH && p->bias.present);
+  fa_coverage_see(v, FA_COVER_SCORES, 50, "softcap and a bias", plain && p->softcap > 0 && p->bias.present);
+  fa_coverage_see(v, FA_COVER_SCORES, 50, "slopes and a bias", plain && p->alibi.present && p->bias.present);
+  fa_coverage_see(v, FA_COVER_SCORES, 150, "softcap or slopes, f32 or a large head_dim",
+                  plain && (p->softcap > 0 || p->alibi.present) && (p->dtype == FA_F32 || p->head_dim > 256));
+  fa_coverage_see(v, FA_COVER_DROPOUT, 8, "dropout of flash and a bias",
+                  p->family == FA_FLASH && p->dropout.p > 0 && p->bias.present);
   fa_coverage_see(v, FA_COVER_HEADS, 50, "head_dim_v other than head_dim, flash",
                   p->family == FA_FLASH && p->head_dim_v != p->head_dim);
 }

@@ -43,13 +43,19 @@ static const char *beyond_flash(const fa_attention *a, const fa_gradients *g) {
 }
 
 /* The feature of a call that only the other flash kernels have. */
-static const char *beyond_mixed(const fa_attention *a) {
-  if (a->softcap > 0) return "softcap";
-  if (a->alibi_slopes) return "alibi_slopes";
-  if (a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_TILED) return "tiled dropout";
-  if (a->p_debug) return "p_debug";
-  if (a->mask_bits) return "mask_bits";
-  return NULL;
+static bool beyond_mixed(const fa_attention *a) {
+  return a->softcap > 0 || a->alibi_slopes || (a->dropout_p > 0 && a->dropout_scheme == FA_DROPOUT_TILED);
+}
+
+/* And that not even the flex kernels have. */
+static const char *beyond_flex(const fa_attention *a) {
+  return a->p_debug ? "p_debug" : a->mask_bits ? "mask_bits" : NULL;
+}
+
+/* The feature of a call that those other flash kernels lack. */
+static const char *beyond_other(const fa_attention *a, const fa_gradients *g) {
+  const char *what = beyond_flash(a, g);
+  return what ? what : beyond_general(a);
 }
 
 fa_kernels fa_choose_forward(const fa_attention *a) {
@@ -60,11 +66,14 @@ fa_kernels fa_choose_backward(const fa_attention *a, const fa_gradients *g) {
   return beyond_flash(a, g) ? FA_KERNELS_MEMEFF : FA_KERNELS_FLASH;
 }
 
+bool fa_choose_flex(const fa_attention *a, const fa_gradients *g) {
+  return a->flex || (beyond_mixed(a) && !beyond_flex(a) && beyond_other(a, g));
+}
+
 fa_status fa_choose_check(const fa_attention *a, const fa_gradients *g, fa_error *err) {
-  const char *flash = beyond_mixed(a), *other = beyond_flash(a, g);
-  if (!other) other = beyond_general(a);
-  if (other && flash)
-    return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with %s, whose kernels do not have it", flash,
+  const char *what = beyond_flex(a), *other = beyond_other(a, g);
+  if (what && other)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with %s, whose kernels do not have it", what,
                    other);
   return FA_OK;
 }

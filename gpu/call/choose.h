@@ -18,7 +18,12 @@ int fa_memeff_dbias_sums(const fa_attention *a, const fa_gradients *g);
 /* Whether the flash kernels add up a gradient of the bias in memory, in any order; of g dbias_stride counts. */
 bool fa_backward_adds_dbias(const fa_attention *a, const fa_gradients *g);
 
-/* FA_ERR_UNSUPPORTED: the call needs features of both families; the message names the two. */
+/* The flex kernels are for calls with expressions or block lists, and have what the two families have apart: a call with
+ * features of both, such as softcap and a bias, is theirs. */
+bool fa_choose_flex(const fa_attention *a, const fa_gradients *g);
+
+/* FA_ERR_UNSUPPORTED: the call needs what only some flash kernels have, p_debug or mask_bits, and what these have not;
+ * the message names the two. */
 fa_status fa_choose_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 
 #endif

@@ -69,7 +69,7 @@ static fa_cuda_flex_wanted wanted_of(const fa_call *c, const fa_launch *l) {
                            .recipe = &l->kernel.recipe,
                            .shared_bytes = l->shared_bytes,
                            .unit = {.source = l->kernel.recipe.source,
-                                    .program = c->a->flex->program,
+                                    .program = c->a->flex ? c->a->flex->program : NULL,
                                     .has_score = l->mods != FA_MODS_MASK,
                                     .drops = l->mods != FA_MODS_MASK && c->a->dropout_p > 0,
                                     .has_slope = l->mods == FA_MODS_DERIVATIVE,

@@ -177,21 +177,21 @@ static size_t scratch_needed(const fa_problem *p, const fa_tensors *host, unsign
 
 /* Kernels that are always compiled at run time need a compiler; if there is one, and one of them does not
  * compile, that is an error of the harness. */
-static fa_status status_of_launch(const fa_problem *p, fa_status status) {
+static fa_status status_of_launch(const fa_call *call, fa_status status) {
   fa_rtc_policy policy;
-  if (!fa_args_is_flex(p) || status != FA_ERR_UNSUPPORTED) return status;
+  if (!fa_call_is_flex(call) || status != FA_ERR_UNSUPPORTED) return status;
   const bool can_compile =
       fa_rtc_policy_get(&policy, NULL) == FA_OK && policy != FA_RTC_OFF && fa_nvrtc_get(NULL, NULL);
   return can_compile ? FA_ERR_DEVICE : status;
 }
 
 /* *ran: what was launched; its name is "" where the call was refused before it was planned. */
-static fa_status launch_call(const fa_problem *p, fa_call *call, const fa_cuda_tensors *t, CUstream stream,
-                             fa_cuda_ran *ran, fa_outcome *out, fa_error *err) {
+static fa_status launch_call(fa_call *call, const fa_cuda_tensors *t, CUstream stream, fa_cuda_ran *ran,
+                             fa_outcome *out, fa_error *err) {
   call->workspace = fa_cuda_tensors_scratch(t);
   const fa_status status = fa_cuda_run(call, t->scratch_bytes, stream, ran, err);
   const bool is_refused = status == FA_ERR_INPUT || (status == FA_ERR_UNSUPPORTED && !ran->name[0]);
-  return is_refused ? refuse(out, err->text) : status_of_launch(p, status);
+  return is_refused ? refuse(out, err->text) : status_of_launch(call, status);
 }
 
 /* drop: NULL, or where on the device dropout's seed and offset are. */
@@ -202,12 +202,12 @@ static fa_status launch_passes(const fa_problem *p, fa_args *x, const fa_cuda_te
   x->a.check_device_data = !stream;
   if (drop) fa_args_drop_from(drop, &x->a);
   if (passes & FA_PASS_FORWARD) {
-    status = launch_call(p, &x->forward, t, stream, &ran, out, err);
+    status = launch_call(&x->forward, t, stream, &ran, out, err);
     if (ran.name[0]) fa_args_name(p, ran.name, ran.aligned, out->kernel, sizeof out->kernel);
   }
   if (status != FA_OK || out->state != FA_SUBJECT_OK || !(passes & FA_PASS_BACKWARD)) return status;
   if (drop) fa_args_drop_as_used(drop, &x->a);
-  status = launch_call(p, &x->backward, t, stream, &ran, out, err);
+  status = launch_call(&x->backward, t, stream, &ran, out, err);
   snprintf(out->backward_kernel, sizeof out->backward_kernel, "%s", ran.name);
   return status;
 }

@@ -71,11 +71,12 @@ static fa_status refuse(fa_outcome *out, const char *why) {
   return FA_OK;
 }
 
-/* What the kernels ask for a call's expressions; *out stays NULL where there is no flex. */
+/* What the flex kernels ask for a call's expressions, also where there are none; *out stays NULL for other kernels. */
 static fa_status make_interpreter(const fa_call *call, fa_flex_interpreter **out, fa_error *err) {
-  const fa_flex *f = call->a ? call->a->flex : NULL;
+  static const fa_flex none;
   bool wanted[FA_FLEX_MAX_BUFFERS] = {false};
-  if (!f) return FA_OK;
+  if (!fa_call_is_flex(call)) return FA_OK;
+  const fa_flex *f = call->a->flex ? call->a->flex : &none;
   const fa_flex_program *e = f->program;
   for (int k = 0; call->g && k < FA_FLEX_MAX_BUFFERS; ++k) wanted[k] = call->g->dbuffer[k] != NULL;
   return fa_flex_interpreter_make(e ? &e->score : NULL, e ? &e->mask : NULL, e ? e->buffer : NULL,

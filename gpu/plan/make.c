@@ -3,6 +3,7 @@
 #include "gpu/call/check.h"
 #include "gpu/call/check_cache.h"
 #include "gpu/call/check_merge.h"
+#include "gpu/call/choose.h"
 #include "gpu/plan/parts.h"
 
 void *fa_plan_params(fa_plan *p, size_t bytes) {
@@ -46,9 +47,29 @@ static void clear(fa_plan *p) {
   p->n_splits = 1;
 }
 
+/* Splits are kernels of their own: whoever asks for them is told what these do not take. */
+bool fa_call_is_flex(const fa_call *call) {
+  const fa_attention *a = call->a;
+  if (call->kind == FA_CALL_BACKWARD) return a && call->g && fa_choose_flex(a, call->g);
+  if (call->kind != FA_CALL_FORWARD || !a) return false;
+  return a->flex || ((a->splits == 0 || a->splits == 1) && fa_choose_flex(a, NULL));
+}
+
+/* Calls for the flex kernels that have neither expressions nor block lists get a fa_flex of nothing. */
+static fa_status plan_flex(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
+  fa_call own = *call;
+  fa_attention a = *call->a;
+  fa_flex nothing;
+  fa_flex_init(&nothing);
+  if (!a.flex) a.flex = &nothing;
+  own.a = &a;
+  return (call->kind == FA_CALL_BACKWARD ? fa_plan_flex_backward : fa_plan_flex_forward)(&own, device, out,
+                                                                                         err);
+}
+
 fa_status fa_plan_make(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
-  const bool is_flex = call->a && call->a->flex;
   clear(out);
+  if (fa_call_is_flex(call)) return plan_flex(call, device, out, err);
   switch (call->kind) {
   case FA_CALL_CACHE:
     return fa_plan_cache(call, device, out, err);
@@ -58,9 +79,9 @@ fa_status fa_plan_make(const fa_call *call, const fa_kernel_device *device, fa_p
   case FA_CALL_BLOCKS:
     return fa_plan_flex_blocks(call, out, err);
   case FA_CALL_BACKWARD:
-    return (is_flex ? fa_plan_flex_backward : fa_plan_backward)(call, device, out, err);
+    return fa_plan_backward(call, device, out, err);
   default:
-    return (is_flex ? fa_plan_flex_forward : fa_plan_forward)(call, device, out, err);
+    return fa_plan_forward(call, device, out, err);
   }
 }
 
@@ -71,7 +92,8 @@ fa_status fa_plan_supported(const fa_call *call, const fa_kernel_device *device,
                                                        : fa_attention_check_problem(a, err);
   if (status != FA_OK) return status;
   if (call->kind == FA_CALL_CACHE) return fa_cache_supported(a, call->cache, device, err);
+  const bool is_flex = fa_call_is_flex(call);
   if (call->kind == FA_CALL_BACKWARD)
-    return a->flex ? fa_flex_backward_supported(a, err) : fa_backward_supported(a, call->g, device, err);
-  return a->flex ? fa_flex_forward_supported(a, device, err) : fa_forward_supported(a, device, err);
+    return is_flex ? fa_flex_backward_supported(a, err) : fa_backward_supported(a, call->g, device, err);
+  return is_flex ? fa_flex_forward_supported(a, device, err) : fa_forward_supported(a, device, err);
 }

@@ -43,6 +43,9 @@ typedef struct fa_call {
   void *workspace;                    /* aligned to 256; NULL: the plan is good for its sizes alone */
 } fa_call;
 
+/* Whether the flex kernels do the call, with expressions and block lists or without. */
+bool fa_call_is_flex(const fa_call *call);
+
 /* What of a call's expressions is compiled into a kernel on a device. */
 typedef enum fa_mods {
   FA_MODS_NONE, /* the kernel is as its recipe says */

@@ -158,19 +158,49 @@ static void test_tensors(void) {
   CHECK(fa_forward(NULL, NULL, 0, NULL, &err) == FA_ERR_INPUT);
 }
 
-/* Features of different families of kernels together: no kernel has both. */
+/* What only some of the fast kernels have, and not even those for expressions, beside what those have not. */
 static void test_combinations(void) {
-  static const float slopes[4];
-  BAD((a.dtype = FA_F32, a.softcap = 30), UNSUPPORTED, "softcap: not together with dtype f32");
-  BAD((a.head_dim_v = 32, a.softcap = 30), UNSUPPORTED,
-      "softcap: not together with a head_dim_v that is not head_dim");
-  BAD((a.head_dim = 264, a.alibi_slopes = slopes), UNSUPPORTED,
-      "alibi_slopes: not together with a head_dim above 256");
-  BAD((a.head_dim = 12, a.dropout_p = 0.5), UNSUPPORTED,
-      "tiled dropout: not together with a head_dim that is no multiple of 8");
+  static const uint8_t bits[1];
+  static const int32_t starts[8];
+  BAD((a.dtype = FA_F32, a.p_debug = memory), UNSUPPORTED, "p_debug: not together with dtype f32");
   BAD((a.bias = memory, a.p_debug = memory), UNSUPPORTED, "p_debug: not together with a bias");
-  BAD((a.dropout_scheme = FA_DROPOUT_LINEAR, a.dropout_p = 0.5, a.softcap = 1), UNSUPPORTED,
-      "softcap: not together with linear dropout");
+  BAD((a.bias = memory, a.softcap = 30, a.p_debug = memory), UNSUPPORTED,
+      "p_debug: not together with a bias");
+  BAD((a.head_dim = 264, a.mask_bits = bits, a.mask_indptr = starts), UNSUPPORTED,
+      "mask_bits: not together with a head_dim above 256");
+}
+
+#define TAKEN(change)                                                                                        \
+  do {                                                                                                       \
+    fa_attention a;                                                                                          \
+    fa_gradients g;                                                                                          \
+    fa_error error = {""};                                                                                   \
+    valid(&a, &g);                                                                                           \
+    change;                                                                                                  \
+    CHECK_MSG(fa_forward_check(&a, &error) == FA_OK && fa_backward_check(&a, &g, &error) == FA_OK, "%s",     \
+              error.text);                                                                                   \
+  } while (0)
+
+/* Features of two families of kernels: those for expressions have both. */
+static void test_features_of_two_families(void) {
+  static const float slopes[4];
+  fa_attention a;
+  fa_gradients g;
+  fa_error err = {""};
+  TAKEN((a.dtype = FA_F32, a.softcap = 30));
+  TAKEN((a.head_dim_v = 32, a.softcap = 30));
+  TAKEN((a.head_dim = 60, a.alibi_slopes = slopes));
+  TAKEN((a.head_dim = 60, a.dropout_p = 0.5));
+  TAKEN((a.dropout_scheme = FA_DROPOUT_LINEAR, a.dropout_p = 0.5, a.softcap = 1));
+  TAKEN(
+      (a.bias = memory, a.bias_stride.row = 20, a.softcap = 30, a.alibi_slopes = slopes, a.dropout_p = 0.5));
+  TAKEN((a.softcap = 30, g.delta = (float *)memory, g.delta_stride = a.lse_stride));
+  valid(&a, &g);
+  a.bias = memory, a.softcap = 30, a.splits = 2; /* of which the kernels for expressions have none */
+  CHECK(fa_forward_check(&a, &err) == FA_ERR_UNSUPPORTED &&
+        strstr(err.text, "splits = 2: not together with a bias"));
+  a.splits = -1;
+  CHECK(fa_forward_check(&a, &err) == FA_ERR_INPUT && strstr(err.text, "splits = -1: at least 0"));
 }
 
 /* What must be accepted. */
@@ -261,9 +291,9 @@ static void test_backward(void) {
   fa_error err = {""};
   valid(&a, &g);
   CHECK(fa_backward_check(&a, NULL, &err) == FA_ERR_INPUT && strstr(err.text, "the fa_gradients is NULL"));
-  g.delta = (float *)memory, a.softcap = 30;
+  g.delta = (float *)memory, a.p_debug = memory;
   CHECK(fa_backward_check(&a, &g, &err) == FA_ERR_UNSUPPORTED &&
-        strstr(err.text, "softcap: not together with a given delta"));
+        strstr(err.text, "p_debug: not together with a given delta"));
 }
 
 /* A gradient of the bias needs no memory of its own, along whatever axes it is summed; with a given delta
@@ -309,7 +339,7 @@ static void test_lengths(void) {
   BAD_LENGTHS("seqused_k[1] = 21: 0 .. 20", NULL, NULL, ((int32_t[]){0, 21}), NULL);
 }
 
-/* A given delta chooses kernels that lack what the others have: who asks beforehand hears the same. */
+/* A given delta chooses other kernels, which lack what some have: who asks beforehand hears the same. */
 static void test_given_delta(void) {
   fa_attention a;
   fa_gradients g;
@@ -320,6 +350,9 @@ static void test_given_delta(void) {
   CHECK_MSG(fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
   CHECK_MSG(fa_plan_supported(&call, NULL, &err) == FA_OK, "%s", err.text);
   g.delta = (float *)memory, g.delta_stride = a.lse_stride;
+  CHECK_MSG(fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(fa_plan_supported(&call, NULL, &err) == FA_OK, "%s", err.text);
+  a.p_debug = memory;
   CHECK(fa_backward_check(&a, &g, &err) == FA_ERR_UNSUPPORTED);
   CHECK(fa_plan_supported(&call, NULL, &err) == FA_ERR_UNSUPPORTED);
 }
@@ -335,8 +368,10 @@ static void test_chunks_beside_a_bias(void) {
   CHECK_MSG(fa_forward_check(&a, &err) == FA_OK, "%s", err.text);
   CHECK_MSG(fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
   a.softcap = 30;
+  CHECK_MSG(fa_forward_check(&a, &err) == FA_OK && fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
+  a.p_debug = memory;
   CHECK(fa_forward_check(&a, &err) == FA_ERR_UNSUPPORTED);
-  CHECK_MSG(strstr(err.text, "softcap: not together with chunks beside a bias"), "%s", err.text);
+  CHECK_MSG(strstr(err.text, "p_debug: not together with chunks beside a bias"), "%s", err.text);
 }
 
 /* Of packed sequences the gradient of the bias has the lengths of the longest, and an axis of all sequences. The fast
@@ -358,9 +393,9 @@ static void test_bias_of_packed_sequences(void) {
   g.dbias_stride.batch = 799;
   CHECK(fa_backward_check(&a, &g, &err) == FA_ERR_INPUT &&
         strstr(err.text, "dbias is written, but with strides"));
-  a.softcap = 30;
-  CHECK(fa_forward_check(&a, &err) == FA_ERR_UNSUPPORTED &&
-        strstr(err.text, "softcap: not together with a bias"));
+  g.dbias_stride.batch = 800;
+  a.softcap = 30; /* of the kernels for expressions */
+  CHECK_MSG(fa_forward_check(&a, &err) == FA_OK && fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
 }
 
 int main(void) {
@@ -368,6 +403,7 @@ int main(void) {
   test_numbers();
   test_tensors();
   test_combinations();
+  test_features_of_two_families();
   test_good();
   test_memeff_workspace();
   test_backward();

@@ -61,8 +61,9 @@ static void check_supports(void) {
   check_reason("{\"family\": \"flex\", \"seqlen_q\": 80000, \"seqlen_k\": 80000, \"mask_mod\": \"true\", "
                "\"block_sparse\": {\"from\": \"mask_mod\", \"q_block\": 1, \"kv_block\": 1}}",
                0, "blocks to a head are too many");
-  check_reason("{\"dtype\": \"f32\", \"dropout\": {\"p\": 0.1}}", 0, "dtype f32");
-  check_reason("{\"head_dim\": 12, \"dropout\": {\"p\": 0.1}}", 0, "multiple of 8");
+  check_reason("{\"dtype\": \"f32\", \"dropout\": {\"p\": 0.1}}", FA_PASS_FORWARD | FA_PASS_BACKWARD, "");
+  check_reason("{\"dtype\": \"f32\", \"dropout\": {\"p\": 0.1}, \"return_softmax\": true}", 0, "dtype f32");
+  check_reason("{\"head_dim\": 12, \"dropout\": {\"p\": 0.1}, \"return_softmax\": true}", 0, "multiple of 8");
   check_reason("{\"splits\": 3, \"head_dim_v\": 32}", 0, "splits = 3: not together with a head_dim_v");
   check_reason("{\"scale\": 1e35}", 0, "scale");
   check_reason("{\"softcap\": 1e-35}", 0, "softcap");
