@@ -126,7 +126,7 @@ static void connect(fa_call_input *x, int kind, unsigned with) {
   const uint64_t without = (uint64_t)x->without;
   const uint64_t program = (uint64_t)x->which_program % 5;
   x->flex.program = program < 4 ? x->program[program] : NULL;
-  x->a.flex = is_flex && kind != FA_CALL_CACHE ? &x->flex : NULL;
+  x->a.flex = is_flex ? &x->flex : NULL;
   x->call.a = merges || without & 1 ? NULL : &x->a;
   x->call.g = kind == FA_CALL_BACKWARD && !(without & 2) ? &x->g : NULL;
   x->call.cache = kind == FA_CALL_CACHE && !(without & 4) ? &x->cache : NULL;

@@ -37,7 +37,8 @@ fa_status fa_cache_gathered_supported(const fa_attention *a, const fa_inference 
   derive(a, kv, &own);
   const fa_status status = fa_attention_check_problem(&own, err);
   if (status != FA_OK) return status;
-  return own.flex ? fa_flex_forward_supported(&own, device, err) : fa_forward_supported(&own, device, err);
+  const fa_call inner = {.kind = FA_CALL_FORWARD, .a = &own};
+  return fa_any_forward_supported(&inner, device, err);
 }
 
 /* ---- keys ---- */
@@ -127,7 +128,7 @@ fa_status fa_cache_add_gathered(const fa_call *call, const void *q, fa_strides q
   inner.a = &own;
   inner.cache = NULL;
   const int before = out->n_launches;
-  const fa_status status = (own.flex ? fa_plan_flex_forward : fa_plan_forward)(&inner, device, out, err);
+  const fa_status status = fa_plan_any_forward(&inner, device, out, err);
   for (int i = before; i < out->n_launches; ++i) out->launch[i].writes |= FA_WRITES_WORKSPACE;
   return status;
 }

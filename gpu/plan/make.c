@@ -4,6 +4,7 @@
 #include "gpu/call/check_cache.h"
 #include "gpu/call/check_merge.h"
 #include "gpu/call/choose.h"
+#include "gpu/plan/cache_gather.h"
 #include "gpu/plan/parts.h"
 
 void *fa_plan_params(fa_plan *p, size_t bytes) {
@@ -51,6 +52,7 @@ static void clear(fa_plan *p) {
 bool fa_call_is_flex(const fa_call *call) {
   const fa_attention *a = call->a;
   if (call->kind == FA_CALL_BACKWARD) return a && call->g && fa_choose_flex(a, call->g);
+  if (call->kind == FA_CALL_CACHE) return a && fa_cache_is_gathered(a) && fa_choose_flex(a, NULL);
   if (call->kind != FA_CALL_FORWARD || !a) return false;
   return a->flex || ((a->splits == 0 || a->splits == 1) && fa_choose_flex(a, NULL));
 }
@@ -67,9 +69,13 @@ static fa_status plan_flex(const fa_call *call, const fa_kernel_device *device, 
                                                                                          err);
 }
 
+fa_status fa_plan_any_forward(const fa_call *call, const fa_kernel_device *device, fa_plan *out,
+                              fa_error *err) {
+  return (fa_call_is_flex(call) ? plan_flex : fa_plan_forward)(call, device, out, err);
+}
+
 fa_status fa_plan_make(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
   clear(out);
-  if (fa_call_is_flex(call)) return plan_flex(call, device, out, err);
   switch (call->kind) {
   case FA_CALL_CACHE:
     return fa_plan_cache(call, device, out, err);
@@ -79,10 +85,14 @@ fa_status fa_plan_make(const fa_call *call, const fa_kernel_device *device, fa_p
   case FA_CALL_BLOCKS:
     return fa_plan_flex_blocks(call, out, err);
   case FA_CALL_BACKWARD:
-    return fa_plan_backward(call, device, out, err);
+    return (fa_call_is_flex(call) ? plan_flex : fa_plan_backward)(call, device, out, err);
   default:
-    return fa_plan_forward(call, device, out, err);
+    return fa_plan_any_forward(call, device, out, err);
   }
+}
+
+fa_status fa_any_forward_supported(const fa_call *call, const fa_kernel_device *device, fa_error *err) {
+  return (fa_call_is_flex(call) ? fa_flex_forward_supported : fa_forward_supported)(call->a, device, err);
 }
 
 fa_status fa_plan_supported(const fa_call *call, const fa_kernel_device *device, fa_error *err) {
@@ -92,8 +102,8 @@ fa_status fa_plan_supported(const fa_call *call, const fa_kernel_device *device,
                                                        : fa_attention_check_problem(a, err);
   if (status != FA_OK) return status;
   if (call->kind == FA_CALL_CACHE) return fa_cache_supported(a, call->cache, device, err);
-  const bool is_flex = fa_call_is_flex(call);
   if (call->kind == FA_CALL_BACKWARD)
-    return is_flex ? fa_flex_backward_supported(a, err) : fa_backward_supported(a, call->g, device, err);
-  return is_flex ? fa_flex_forward_supported(a, device, err) : fa_forward_supported(a, device, err);
+    return fa_call_is_flex(call) ? fa_flex_backward_supported(a, err)
+                                 : fa_backward_supported(a, call->g, device, err);
+  return fa_any_forward_supported(call, device, err);
 }

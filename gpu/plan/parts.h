@@ -58,6 +58,9 @@ int64_t fa_attention_widest(const fa_attention *a);
 /* ---- the makers ---- */
 
 fa_status fa_plan_forward(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err);
+/* That, or by the flex kernels: as fa_call_is_flex has it. */
+fa_status fa_plan_any_forward(const fa_call *call, const fa_kernel_device *device, fa_plan *out,
+                              fa_error *err);
 fa_status fa_plan_backward(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err);
 fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err);
 fa_status fa_plan_flex_forward(const fa_call *call, const fa_kernel_device *device, fa_plan *out,
@@ -69,6 +72,7 @@ fa_status fa_plan_merge(const fa_call *call, fa_plan *out, fa_error *err); /* bo
 
 /* Parts of fa_plan_supported, for arguments that passed the checks of problems. */
 fa_status fa_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err);
+fa_status fa_any_forward_supported(const fa_call *call, const fa_kernel_device *device, fa_error *err);
 fa_status fa_backward_supported(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
                                 fa_error *err); /* g: NULL, or asks for a given delta */
 fa_status fa_cache_supported(const fa_attention *a, const fa_inference *kv, const fa_kernel_device *device,
