@@ -25,9 +25,9 @@
  * batch and heads, with 4 bytes of workspace for each element of the sum.
  * KV cache (fa_forward_kvcache): 16-bit elements; head_dim a multiple of 8 up to 576, head_dim_v one up to 512;
  * softcap, ALiBi, every mask and packed queries; V as columns of K; no p_debug. The fast kernels are
- * those of head dims up to 256 that are the same for q and v. With a bias, dropout or flex the kernels of ordinary keys
- * do the work, with what they take and without splits; of pages, of cache rows by cache_batch_idx and beside packed
- * queries they are given a copy of all keys in the workspace.
+ * those of head dims up to 256 that are the same for q and v. With a bias, dropout or flex, float32 or other head dims
+ * the kernels of ordinary keys do the work, with what they take and without splits; of pages, of cache rows by
+ * cache_batch_idx and beside packed queries they are given a copy of all keys in the workspace.
  * Expressions and block lists (fa_attention.flex): every element type and head dim, with everything in
  * fa_attention except p_debug and custom masks. These kernels are compiled at run time, for the expressions of the
  * call, which needs NVRTC.

@@ -8,24 +8,11 @@
 /* As in gpu/call/check.c: the slots of a sequence, and their sums, are ints in the kernels. */
 #define MAX_LENGTH (((int64_t)1 << 29) - 1)
 #define MAX_ROWS (((int64_t)1 << 31) - 1)
-#define MAX_HEAD_DIM 576
-#define MAX_HEAD_DIM_V 512
 
 /* ---- the problem ---- */
 
-/* What these kernels do not do, though others may. */
 static fa_status check_features(const fa_attention *a, fa_error *err) {
-  const struct {
-    bool wanted;
-    const char *what;
-  } all[] = {
-      {a->p_debug != NULL, "p_debug"},
-      {a->dtype == FA_F32, "dtype f32"},
-      {a->head_dim > MAX_HEAD_DIM, "a head_dim above 576"},
-      {fa_attention_head_dim_v(a) > MAX_HEAD_DIM_V, "a head_dim_v above 512"},
-      {a->head_dim % 8 != 0 || fa_attention_head_dim_v(a) % 8 != 0, "a head_dim that is no multiple of 8"}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
-    if (all[i].wanted) return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with a cache", all[i].what);
+  if (a->p_debug) return fa_fail(err, FA_ERR_UNSUPPORTED, "p_debug: not together with a cache");
   if (a->cu_seqlens_k)
     return fa_fail(err, FA_ERR_INPUT, "cu_seqlens_k: over a cache only queries are packed, by cu_seqlens_q");
   if (a->seqused_k)
@@ -62,15 +49,20 @@ static fa_status check_topk(const fa_attention *a, const fa_inference *kv, fa_er
   const struct {
     bool wanted;
     const char *what;
-  } all[] = {{a->window_left >= 0 || a->window_right >= 0, "a window"},
-             {a->mask_bits != NULL, "mask_bits"},
-             {a->leftpad_k != NULL, "leftpad_k"},
-             {kv->cache_batch_idx != NULL, "cache_batch_idx"},
-             {a->alibi_slopes != NULL, "alibi_slopes"},
-             {a->bias != NULL, "a bias"},
-             {a->dropout_p > 0, "dropout"},
-             {a->flex != NULL, "flex"},
-             {kv->rotary_dim > 0, "rotary_dim"}};
+  } all[] = {
+      {a->window_left >= 0 || a->window_right >= 0, "a window"},
+      {a->mask_bits != NULL, "mask_bits"},
+      {a->leftpad_k != NULL, "leftpad_k"},
+      {kv->cache_batch_idx != NULL, "cache_batch_idx"},
+      {a->alibi_slopes != NULL, "alibi_slopes"},
+      {a->bias != NULL, "a bias"},
+      {a->dropout_p > 0, "dropout"},
+      {a->flex != NULL, "flex"},
+      {a->dtype == FA_F32, "dtype f32"},
+      {a->head_dim > FA_CACHE_MAX_HEAD_DIM, "a head_dim above 576"},
+      {fa_attention_head_dim_v(a) > FA_CACHE_MAX_HEAD_DIM_V, "a head_dim_v above 512"},
+      {a->head_dim % 8 != 0 || fa_attention_head_dim_v(a) % 8 != 0, "a head_dim that is no multiple of 8"},
+      {kv->rotary_dim > 0, "rotary_dim"}};
   if (!kv->topk_indices) return FA_OK;
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
     if (all[i].wanted)
@@ -127,14 +119,15 @@ fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, 
 /* ---- tensors ---- */
 
 static fa_status check_arrays(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  const int bytes = fa_attention_element_bytes(a);
   const struct {
     const char *name;
     const void *p;
     int bytes;
   } all[] = {{"cache_seqlens", kv->cache_seqlens, 4}, {"cache_batch_idx", kv->cache_batch_idx, 4},
              {"block_table", kv->block_table, 4},     {"topk_indices", kv->topk_indices, 4},
-             {"topk_length", kv->topk_length, 4},     {"rotary_cos", kv->rotary_cos, 2},
-             {"rotary_sin", kv->rotary_sin, 2}};
+             {"topk_length", kv->topk_length, 4},     {"rotary_cos", kv->rotary_cos, bytes},
+             {"rotary_sin", kv->rotary_sin, bytes}};
   fa_status status = fa_attention_check_arrays(a, err);
   for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
     status = fa_alignment_check(all[i].name, all[i].p, all[i].bytes, err);

@@ -4,6 +4,10 @@
 
 #include "gpu/fa.h"
 
+/* The largest of the kernels over a cache; larger ones, and other rows, are for those of ordinary keys. */
+#define FA_CACHE_MAX_HEAD_DIM 576
+#define FA_CACHE_MAX_HEAD_DIM_V 512
+
 /* Checks sizes, numbers and features: everything that needs no tensors; of a pointer only whether it is
  * NULL. */
 fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, fa_error *err);

@@ -97,15 +97,22 @@ static void fill_append(const fa_attention *a, const fa_inference *kv, fa_cache_
 
 /* ---- launches ---- */
 
+/* 16 bytes at a time do for 16-bit rows of whole eights. */
+static bool goes_by_elements(const fa_attention *a) {
+  return a->dtype == FA_F32 || a->head_dim % 8 != 0 || fa_attention_head_dim_v(a) % 8 != 0;
+}
+
 /* Of parts [first, end) of p, which have p->head_dim columns. */
 static void add_parts(const fa_attention *a, fa_cache_append_params *p, int first, int end, fa_plan *out) {
   int64_t most = 0;
   p->first_part = first;
   for (int i = first; i < end; ++i)
     if ((int64_t)p->rows[i] * p->heads[i] > most) most = (int64_t)p->rows[i] * p->heads[i];
-  int64_t blocks = fa_blocks_of(most * (p->head_dim / 8), FA_CACHE_APPEND_THREADS);
+  const bool by_elements = goes_by_elements(a);
+  int64_t blocks =
+      fa_blocks_of(most * (by_elements ? p->head_dim : p->head_dim / 8), FA_CACHE_APPEND_THREADS);
   if (blocks > FA_CACHE_APPEND_MAX_GRID_X) blocks = FA_CACHE_APPEND_MAX_GRID_X;
-  fa_launch *l = fa_plan_add(out, *fa_cache_append_find(a->dtype == FA_BF16), blocks, end - first, a->batch,
+  fa_launch *l = fa_plan_add(out, *fa_cache_append_find(a->dtype, by_elements), blocks, end - first, a->batch,
                              FA_CACHE_APPEND_THREADS, 0, p);
   l->writes = FA_WRITES(FA_T_K) | FA_WRITES(FA_T_V) | FA_WRITES_WORKSPACE;
 }
@@ -127,7 +134,9 @@ static const uint16_t *add_append(const fa_call *call, fa_plan *out) {
   if ((!rotates && !grows) || a->batch == 0) return NULL;
   fa_cache_append_params *p = fa_plan_params(out, sizeof *p);
   fill_append(a, kv, p);
-  if (rotates) p->to[FA_CACHE_Q] = fa_plan_reserve(out, call, queries(a) * a->heads_q * a->head_dim * 2);
+  if (rotates)
+    p->to[FA_CACHE_Q] =
+        fa_plan_reserve(out, call, queries(a) * a->heads_q * a->head_dim * fa_attention_element_bytes(a));
   add_parts(a, p, rotates ? FA_CACHE_Q : FA_CACHE_K,
             !grows  ? FA_CACHE_K
             : alike ? FA_CACHE_PARTS

@@ -3,14 +3,22 @@
 #include "gpu/plan/cache_gather.h"
 
 #include "gpu/call/check.h"
+#include "gpu/call/check_cache.h"
 #include "gpu/kernels/params/cache.h"
 #include "gpu/kernels/registry/select.h"
 
 /* For what has no address yet: aligned, and nobody follows it. */
 #define NOWHERE ((void *)256)
 
+/* Rows that the kernels over a cache do not have. */
+static bool has_other_rows(const fa_attention *a) {
+  const int64_t d = a->head_dim, dv = fa_attention_head_dim_v(a);
+  return a->dtype == FA_F32 || d > FA_CACHE_MAX_HEAD_DIM || dv > FA_CACHE_MAX_HEAD_DIM_V || d % 8 != 0 ||
+         dv % 8 != 0;
+}
+
 bool fa_cache_is_gathered(const fa_attention *a) {
-  return a->bias || a->dropout_p > 0 || a->flex;
+  return a->bias || a->dropout_p > 0 || a->flex || has_other_rows(a);
 }
 
 static bool is_copied(const fa_attention *a, const fa_inference *kv) {
@@ -57,43 +65,60 @@ static void *reserve(const fa_call *call, int64_t bytes, fa_plan *out) {
 
 static void take_copy(const fa_call *call, fa_cache_gather_params *p, fa_attention *own, fa_plan *out) {
   const int64_t rows = own->batch * own->seqlen_k * own->heads_kv, head_dim_v = fa_attention_head_dim_v(own);
-  own->k = p->to[0] = reserve(call, rows * own->head_dim * 2, out);
+  const int bytes = fa_attention_element_bytes(own);
+  own->k = p->to[0] = reserve(call, rows * own->head_dim * bytes, out);
   own->k_stride = copy_stride(own, own->head_dim);
   own->v = own->k;
   own->v_stride = own->k_stride;
   if (call->cache->v_in_k) return;
-  own->v = p->to[1] = reserve(call, rows * head_dim_v * 2, out);
+  own->v = p->to[1] = reserve(call, rows * head_dim_v * bytes, out);
   own->v_stride = copy_stride(own, head_dim_v);
 }
 
-static bool is_aligned(const void *data, fa_strides s) {
-  return (uintptr_t)data % 16 == 0 && s.batch % 8 == 0 && s.row % 8 == 0 && s.head % 8 == 0;
+/* In units of 16 bits. */
+static fa_strides in_halves(fa_strides s, int halves) {
+  return (fa_strides){s.batch * halves, s.row * halves, s.head * halves};
+}
+
+static bool is_aligned(const void *data, fa_strides s, int64_t columns) {
+  return (uintptr_t)data % 16 == 0 && s.batch % 8 == 0 && s.row % 8 == 0 && s.head % 8 == 0 &&
+         columns % 8 == 0;
+}
+
+static void fill_part(fa_cache_gather_params *p, int part, const void *from, fa_strides s, int64_t columns,
+                      int halves) {
+  s = in_halves(s, halves);
+  p->from[part] = from;
+  p->from_stride[part] = fa_kernel_strides_of(s, true);
+  p->columns[part] = (int)(columns * halves);
+  p->aligned[part] = is_aligned(from, s, columns * halves);
 }
 
 static fa_cache_gather_params *fill(const fa_attention *a, const fa_inference *kv, fa_plan *out) {
   fa_cache_gather_params *p = fa_plan_params(out, sizeof *p);
-  *p = (fa_cache_gather_params){
-      .from = {(const uint16_t *)kv->k_cache, (const uint16_t *)kv->v_cache},
-      .from_stride = {fa_kernel_strides_of(kv->k_cache_stride, true),
-                      fa_kernel_strides_of(kv->v_cache_stride, true)},
-      .columns = {(int)a->head_dim, (int)fa_attention_head_dim_v(a)},
-      .aligned = {is_aligned(kv->k_cache, kv->k_cache_stride), is_aligned(kv->v_cache, kv->v_cache_stride)},
-      .heads = (int)a->heads_kv,
-      .slots = (int)a->seqlen_k,
-      .n_new = (int)kv->n_new,
-      .cache_seqlens = kv->cache_seqlens,
-      .cache_batch_idx = kv->cache_batch_idx,
-      .block_table = kv->block_table,
-      .block_table_stride = kv->block_table_stride,
-      .page_size = (int)kv->page_size};
+  *p = (fa_cache_gather_params){.heads = (int)a->heads_kv,
+                                .slots = (int)a->seqlen_k,
+                                .n_new = (int)kv->n_new,
+                                .cache_seqlens = kv->cache_seqlens,
+                                .cache_batch_idx = kv->cache_batch_idx,
+                                .block_table = kv->block_table,
+                                .block_table_stride = kv->block_table_stride,
+                                .page_size = (int)kv->page_size};
+  const int halves = fa_attention_element_bytes(a) / 2;
+  fill_part(p, 0, kv->k_cache, kv->k_cache_stride, a->head_dim, halves);
+  if (!kv->v_in_k) fill_part(p, 1, kv->v_cache, kv->v_cache_stride, fa_attention_head_dim_v(a), halves);
   return p;
 }
 
-/* Parts that are copied, or one block a sequence that writes lengths. */
+/* What a thread copies at a time, of all keys of a part; 0: nothing is copied. */
+static int64_t units_of(const fa_attention *a, const fa_cache_gather_params *p, int part) {
+  return p->to[part] ? a->seqlen_k * a->heads_kv * (p->columns[part] / (p->aligned[part] ? 8 : 1)) : 0;
+}
+
+/* One block a sequence at least, which writes the lengths. */
 static void add_launch(const fa_attention *a, const fa_cache_gather_params *p, fa_plan *out) {
-  const int widest = p->to[1] && p->columns[1] > p->columns[0] ? p->columns[1] : p->columns[0];
-  const int64_t chunks = p->to[0] ? a->seqlen_k * a->heads_kv * (widest / 8) : 0;
-  int64_t blocks = fa_blocks_of(chunks, FA_CACHE_GATHER_THREADS);
+  const int64_t k = units_of(a, p, 0), v = units_of(a, p, 1);
+  int64_t blocks = fa_blocks_of(k > v ? k : v, FA_CACHE_GATHER_THREADS);
   if (blocks < 1) blocks = 1;
   if (blocks > FA_CACHE_GATHER_MAX_GRID_X) blocks = FA_CACHE_GATHER_MAX_GRID_X;
   fa_plan_add(out, *fa_cache_gather_find(), blocks, p->to[1] ? 2 : 1, a->batch, FA_CACHE_GATHER_THREADS, 0,

@@ -4,7 +4,7 @@
 
 #include "gpu/plan/parts.h"
 
-/* A bias, dropout, expressions or block lists. */
+/* A bias, dropout, expressions or block lists; f32, and head dims that the kernels over a cache do not take. */
 bool fa_cache_is_gathered(const fa_attention *a);
 
 /* Whether there are kernels for such a call, if its rows are aligned. */

@@ -208,9 +208,9 @@ run "$verify" --cases good.json --backend ref-f32 --filter nothing
 expect exits 4
 expect complains "--filter 'nothing' matches 0 of 2 cases"
 expect last_line "tests:0 passed:0 failed:0 skipped:0 error:0"
-run "$verify" run --case '{"family":"kvcache","dtype":"f32","head_dim":16,"seqlen_k":8,"kvcache":{"len":[8]}}' --backend host -v
+run "$verify" run --case '{"family":"kvcache","head_dim":16,"seqlen_k":8,"kvcache":{"len":[8]},"splits":2,"bias":{"shape":[1,1,1,"k"]}}' --backend host -v
 expect exits 4
-expect says_line '^SKIP .*dtype f32: not together with a cache'
+expect says_line '^SKIP .*splits = 2: not together with a bias'
 expect says_line '^skipped 1: '
 expect lines '^kernel ' 0
 

@@ -78,12 +78,6 @@ static void test_features(void) {
   BAD((a.bias = memory, kv.splits = 4), UNSUPPORTED, "splits = 4: not together with a bias");
   BAD((a.dropout_p = 0.5, kv.splits = 2), UNSUPPORTED, "splits = 2: not together with dropout");
   BAD(a.p_debug = memory, UNSUPPORTED, "p_debug: not together with a cache");
-  BAD(a.dtype = FA_F32, UNSUPPORTED, "dtype f32: not together with a cache");
-  BAD(a.head_dim = 584, UNSUPPORTED, "a head_dim above 576: not together with a cache");
-  BAD((a.head_dim = 576), UNSUPPORTED, "a head_dim_v above 512: not together with a cache");
-  BAD(a.head_dim_v = 520, UNSUPPORTED, "a head_dim_v above 512: not together with a cache");
-  BAD(a.head_dim = 60, UNSUPPORTED, "a head_dim that is no multiple of 8: not together with a cache");
-  BAD(a.head_dim_v = 60, UNSUPPORTED, "a head_dim that is no multiple of 8: not together with a cache");
   BAD((kv.v_in_k = true, a.head_dim_v = 128), INPUT, "v_in_k: head_dim_v = 128 columns are more than K has");
   BAD(a.seqused_k = ints, INPUT, "seqused_k: of a cache, cache_seqlens says");
 }
@@ -106,6 +100,10 @@ static void test_lists(void) {
   BAD((lists(&kv), rotary(&kv)), UNSUPPORTED, "topk_indices: not together with rotary_dim");
   BAD((lists(&kv), a.bias = memory), UNSUPPORTED, "topk_indices: not together with a bias");
   BAD((lists(&kv), a.dropout_p = 0.5), UNSUPPORTED, "topk_indices: not together with dropout");
+  BAD((lists(&kv), a.dtype = FA_F32), UNSUPPORTED, "topk_indices: not together with dtype f32");
+  BAD((lists(&kv), a.head_dim = 584), UNSUPPORTED, "topk_indices: not together with a head_dim above 576");
+  BAD((lists(&kv), a.head_dim_v = 520), UNSUPPORTED, "topk_indices: not together with a head_dim_v above 512");
+  BAD((lists(&kv), a.head_dim = 60), UNSUPPORTED, "topk_indices: not together with a head_dim that is no");
   BAD((lists(&kv), kv.cache_batch_idx = ints), UNSUPPORTED,
       "topk_indices: not together with cache_batch_idx");
 }

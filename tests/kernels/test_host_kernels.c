@@ -123,8 +123,8 @@ int main(void) {
                                   {"hopper/forward", true},
                                   {"hopper_backward/main", false},
                                   {"hopper_backward/pair", false}};
-  static const source cache[] = {{"cache/forward", false}, {"cache/append", false}};
-  fa_case_list list = {0}, of_hopper = {0}, over_cache = {0};
+  static const source cache[] = {{"cache/forward", false}, {"cache/append", false}, {"cache/gather", false}};
+  fa_case_list list = {0}, of_hopper = {0}, over_cache = {0}, gathered = {0};
   load("cases/kernels.json", &list);
   run_all(&list, NULL, true);
   CHECK(missing(flash, 2, false) > 0); /* those for small devices: the check can fail */
@@ -135,12 +135,16 @@ int main(void) {
   run_all(&of_hopper, "hopper", true);
   CHECK(missing(hopper, 4, true) == 0);
   load("cases/kvcache.json", &over_cache);
-  CHECK(missing(cache, 2, false) > 0);
+  CHECK(missing(cache, 3, false) > 0);
   run_all(&over_cache, NULL, true);
-  CHECK(missing(cache, 2, true) == 0);
+  CHECK(missing(cache, 3, false) == 4); /* those that append by elements, and the one that gathers */
+  load("cases/kvcache_mods.json", &gathered);
+  run_all(&gathered, NULL, true);
+  CHECK(missing(cache, 3, true) == 0);
   fa_case_list_free(&list);
   fa_case_list_free(&of_hopper);
   fa_case_list_free(&over_cache);
+  fa_case_list_free(&gathered);
   test_families();
   check_arguments();
   return check_done();

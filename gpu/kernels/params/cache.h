@@ -97,7 +97,7 @@ enum { FA_CACHE_Q, FA_CACHE_K, FA_CACHE_V, FA_CACHE_PARTS };
 /* Grid: x any number of blocks, which share the rows of a sequence; y parts; z sequences. A sequence has less
  * than 2^30 rows; offsets into tensors are 64-bit. */
 typedef struct fa_cache_append_params {
-  const uint16_t *from[FA_CACHE_PARTS]; /* q, new k, new v; f16 or bf16 patterns */
+  const uint16_t *from[FA_CACHE_PARTS]; /* q, new k, new v; f16 or bf16 patterns, or f32 by elements */
   uint16_t *to[FA_CACHE_PARTS];         /* the copy of q, the K and V caches */
   fa_kernel_strides from_stride[FA_CACHE_PARTS];
   fa_kernel_strides to_stride[FA_CACHE_PARTS]; /* of the caches, batch: between cache rows or pages; row:
@@ -107,7 +107,7 @@ typedef struct fa_cache_append_params {
   int heads[FA_CACHE_PARTS];
   int aligned[FA_CACHE_PARTS]; /* rows begin on 16 bytes on both sides */
   int first_part;
-  int head_dim;                    /* a multiple of 8 */
+  int head_dim;                    /* a multiple of 8, unless by elements */
   const int32_t *cache_seqlens;    /* [batch]: where a sequence's new keys begin */
   const int32_t *cache_batch_idx;  /* [batch], or NULL: sequence b has row b of the cache */
   const int32_t *block_table;      /* page table [batch][pages of a sequence], or NULL: no pages */
@@ -131,11 +131,11 @@ typedef struct fa_cache_append_params {
  * sequence b is row b * slots + j. FA_CACHE_GATHER_PAST rows past a sequence's keys are 0, further ones are left as they are.
  * Grid: x any number of blocks, which share the keys of a sequence; y: 0 K, 1 V; z sequences. */
 typedef struct fa_cache_gather_params {
-  const uint16_t *from[2]; /* the K and V caches; f16 or bf16 patterns */
+  const uint16_t *from[2]; /* the K and V caches */
   uint16_t *to[2];         /* [batch][slots][heads][columns], dense; NULL: nothing is copied */
-  fa_kernel_strides from_stride[2]; /* batch: between cache rows or pages; row: between slots */
-  int columns[2];                   /* head dims of K and V: multiples of 8 */
-  int aligned[2];                   /* the cache's rows begin on 16 bytes */
+  fa_kernel_strides from_stride[2]; /* in units of 16 bits, like columns; batch: between cache rows or pages; row: between slots */
+  int columns[2];                   /* of K and V: what a head's row takes */
+  int aligned[2];                   /* the cache's rows begin on 16 bytes, and are whole multiples of them */
   int heads, slots;                 /* slots: the most keys that a sequence may have */
   int n_new;                        /* keys that were appended before this kernel runs; they count too */
   const int32_t *cache_seqlens;     /* [batch], lengths before the append */

@@ -55,7 +55,7 @@ static fa_memeff_backward_kernels memeff[N_TYPES]; /* by fa_dtype: FA_F16, FA_BF
 static fa_memeff_kernel singles[MAX_SINGLES];      /* in ascending order of their columns */
 static int n_singles;
 static fa_flex_backward_kernels flex[N_TYPES], flex_short[N_TYPES];
-static fa_kernel_entry appends[2], gather, lists[N_LISTS];
+static fa_kernel_entry appends[N_TYPES][2], gather, lists[N_LISTS]; /* appends: by chunks, by elements */
 
 static fa_memeff_kernel memeff_of(const fa_kernel *k) {
   return k ? (fa_memeff_kernel){entry_of(k), k->block_m, k->block_cols, k->n_threads, k->shared_bytes}
@@ -109,8 +109,10 @@ static void make_groups(void) {
   }
   for (int i = 0; i < N_LISTS; ++i)
     lists[i] = entry_of(first(i == FA_FLEX_LISTS_MASK ? &fa_kernels_flex_mask : &fa_kernels_flex_lists, steps[i]));
-  for (int bf16 = 0; bf16 < 2; ++bf16)
-    appends[bf16] = entry_of(fa_kernel_of_type(&fa_kernels_cache_append, FA_STEP_APPEND, bf16 ? FA_BF16 : FA_F16));
+  for (int i = 0; i < N_TYPES; ++i) {
+    appends[i][0] = entry_of(fa_kernel_of_type(&fa_kernels_cache_append, FA_STEP_APPEND, (fa_dtype)i));
+    appends[i][1] = entry_of(fa_kernel_of_type(&fa_kernels_cache_append, FA_STEP_APPEND_ELEMENTS, (fa_dtype)i));
+  }
   gather = entry_of(first(&fa_kernels_cache_gather, FA_STEP_GATHER));
   const fa_kernel_table *t = &fa_kernels_memeff_backward;
   for (const fa_kernel *k = t->v; k < t->v + t->n; ++k)
@@ -141,8 +143,8 @@ const fa_flex_backward_kernels *fa_flex_backward_find_short(fa_dtype dtype) {
   return is_type(dtype) ? &flex_short[dtype] : NULL;
 }
 
-const fa_kernel_entry *fa_cache_append_find(int bf16) {
-  return is_type(FA_F16) ? &appends[bf16 ? 1 : 0] : NULL;
+const fa_kernel_entry *fa_cache_append_find(fa_dtype dtype, bool by_elements) {
+  return is_type(dtype) ? &appends[dtype][by_elements] : NULL;
 }
 
 const fa_kernel_entry *fa_cache_gather_find(void) {

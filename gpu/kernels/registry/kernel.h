@@ -66,6 +66,7 @@ typedef enum fa_kernel_step {
   FA_STEP_FORWARD,
   FA_STEP_COMBINE,      /* of the splits of a forward pass */
   FA_STEP_APPEND,       /* to a KV cache */
+  FA_STEP_APPEND_ELEMENTS,
   FA_STEP_GATHER,       /* a KV cache as ordinary keys */
   FA_STEP_PREPARE,      /* delta, and cleared accumulators */
   FA_STEP_PREPARE_ONLY, /* delta */

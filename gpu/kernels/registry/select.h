@@ -155,8 +155,8 @@ typedef struct fa_flex_backward_kernels {
 const fa_flex_backward_kernels *fa_flex_backward_find(fa_dtype dtype);
 const fa_flex_backward_kernels *fa_flex_backward_find_short(fa_dtype dtype);
 
-/* Those that append; blocks have FA_CACHE_APPEND_THREADS and no shared memory. */
-const fa_kernel_entry *fa_cache_append_find(int bf16);
+/* Those that append; blocks have FA_CACHE_APPEND_THREADS and no shared memory. By elements: f32, and any head dims. */
+const fa_kernel_entry *fa_cache_append_find(fa_dtype dtype, bool by_elements);
 /* The one that makes ordinary keys of a cache, with FA_CACHE_GATHER_THREADS. */
 const fa_kernel_entry *fa_cache_gather_find(void);
 
