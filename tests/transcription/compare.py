@@ -30,7 +30,7 @@ from goldens import as_json, drawn, is_for_goldens, named, pairs_of, written
 from rules import RULES, breaking
 from sequences import Case
 
-PROFILES = ["sinks", "masks", "merge", "flex", "kvcache", "mixed"]
+PROFILES = ["sinks", "masks", "merge", "flex", "kvcache", "mla", "mixed"]
 
 
 class Tally:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from cache import entries
+from key_lists import strangers
 from masks import by_bits
 from sequences import Case, sequences
 from stored import Arrays
@@ -28,6 +29,10 @@ def contradictions(case: Case, t: Arrays) -> list[str]:
     if "mask_bits" in t and "q" in t:
         found += [] if t["mask_indptr"][0] == 0 else ["mask_indptr does not begin at 0"]
         found += _bits(case, t)
+    if "topk_indices" in t:
+        for at in entries(case, t):
+            others = strangers(case, t, at)
+            found += [f"lists of entry {at.b} name slots {others}, which are none of its keys"] if others else []
     return found
 
 

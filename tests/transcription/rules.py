@@ -21,6 +21,7 @@ RULES = {
     "softcap_after_bias": "the softcap comes after the bias",
     "rotary_from_zero": "queries rotate at their row, not behind the cache's keys",
     "packed_queries_from_the_top": "packed queries over a cache are aligned with the first key",
+    "named_twice_counts_once": "a key that a list names twice counts as if it were named once",
     "heads_interleaved": "query head h reads KV head h % Hk",
 }
 

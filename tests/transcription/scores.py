@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from expression_values import Value
 from expressions import Evaluation, Surroundings, evaluate
+from key_lists import times_named
 from masks import by_bits, by_position, of_lists
 from rules import changed
 from sequences import Sequence
@@ -80,7 +81,16 @@ def head_scores(case: Case, t: Arrays, at: Sequence, h: int, q: np.ndarray, k: n
     if late:
         _softcap(case, scores)
     scores.t = np.where(visible_pairs(case, t, at, h, names, buffers), scores.t, -np.inf)
+    if "topk_indices" in t:
+        _of_lists(scores, times_named(case, t, at))
     return scores
+
+
+def _of_lists(scores: Scores, times: np.ndarray) -> None:
+    """exp(S) n is exp(S + log n)."""
+    more = np.log(np.maximum(times, 1))
+    scores.t = np.where(times > 0, scores.t + more, -np.inf)
+    scores.doubt = scores.doubt + 2 * ROUNDING * more
 
 
 def _softcap(case: Case, scores: Scores) -> None:

@@ -45,6 +45,7 @@ CASES: dict[str, Case] = {
     "softcap_after_bias": {**SMALL, "softcap": 2, "bias": {"shape": ["b", "h", "q", "k"]}},
     "rotary_from_zero": {**CACHE, "mask": CAUSAL, "kvcache": {"len": [9, 4], "new": 2, "rotary": {"dim": 8}}},
     "packed_queries_from_the_top": {**CACHE, "cu_seqlens_q": [0, 3, 8], "mask": CAUSAL, "kvcache": {"len": [20, 11], "page_size": 8}},
+    "named_twice_counts_once": {**CACHE, "kvcache": {"len": [30, 20]}, "topk": {"k": 12, "repeated": 0.5}},
     "heads_interleaved": {**SMALL, "mask": CAUSAL},
     "lists_from_the_end": {**SMALL, "family": "flex", "batch": 4, "block_sparse": LISTS},
 }

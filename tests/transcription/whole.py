@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attention import Inner, Row, backward, forward
 from cache import append, entries, rotated_queries
+from key_lists import times_named
 from merge import merged
 from philox import kept_flash, kept_memeff
 from rules import changed
@@ -69,6 +70,9 @@ class Call:
         heads = t["k"].shape[-2]
         kv = h % heads if changed("heads_interleaved") else h // (t["q"].shape[-2] // heads)
         q, k, v = t["q"][at.rows][:, h], t["k"][at.keys][:, kv], t["v"][at.keys][:, kv]
+        if "topk_indices" in t:  # what no row names may be NaN
+            named = times_named(self.case, t, at).any(0)[:, None]
+            k, v = np.where(named, k, 0.0), np.where(named, v, 0.0)
         scores = head_scores(self.case, t, at, h, q, k)
         z = self.dropout(at, h)
         sinks = self.case.get("sinks")
