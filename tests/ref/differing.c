@@ -1,11 +1,13 @@
 #include "tests/ref/differing.h"
 
+#include "cases/codec/file.h"
 #include "cases/data/build.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
 #include "tests/support/slow_attention.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Elements that disagree: relative to the terms behind an element (slow_array.mag). */
 static int64_t count_bad(const fa_want *want, const slow_array *slow) {
@@ -46,4 +48,43 @@ int64_t differing(const fa_case *c, const fa_problem *other, int64_t *of_id) {
   fa_wants_free(&backward);
   fa_tensors_free(&in);
   return all;
+}
+
+/* The slow attention takes seconds for what the reference does in milliseconds. */
+static bool is_small(const fa_problem *p) {
+  return p->heads_q * p->batch * (p->seqlen_q + 4) * p->seqlen_k * (p->head_dim + p->head_dim_v) < 30000000;
+}
+
+static bool is_told(const fa_case *c, problem_change change) {
+  fa_problem other;
+  REQUIRE(fa_problem_copy(&other, &c->problem) == FA_OK);
+  const bool told = change(&other) && differing(c, &other, NULL) > 0;
+  fa_problem_free(&other);
+  return told;
+}
+
+void check_case_file(const char *path, const char *prefix, int least, const problem_change *changes,
+                     int n_changes) {
+  enum { MAX_CHANGES = 8 };
+  fa_case_list list = {0};
+  fa_error err = {""};
+  bool told[MAX_CHANGES] = {false};
+  int n = 0;
+  REQUIRE(n_changes <= MAX_CHANGES);
+  const fa_status status = fa_case_file_load(path, NULL, &list, &err);
+  CHECK_MSG(status == FA_OK, "%s", err.text);
+  for (int64_t i = 0; i < list.n; ++i) {
+    const fa_case *c = &list.v[i];
+    const fa_problem *p = &c->problem;
+    if (strncmp(c->name, prefix, strlen(prefix)) != 0 || p->score_mod || p->mask_mod || !is_small(p))
+      continue;
+    const int64_t bad = differing(c, p, NULL);
+    CHECK_MSG(bad == 0, "%s: %lld elements", c->name, (long long)bad);
+    ++n;
+    for (int k = 0; k < n_changes; ++k)
+      if (!told[k]) told[k] = is_told(c, changes[k]);
+  }
+  CHECK_MSG(n >= least, "%s: only %d cases", path, n);
+  for (int k = 0; k < n_changes; ++k) CHECK_MSG(told[k], "%s: no case tells change %d", path, k);
+  fa_case_list_free(&list);
 }

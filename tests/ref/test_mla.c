@@ -1,6 +1,5 @@
 /* The reference with latent caches and lists of keys: cases of cases/mla.json, cases/mla_prefill.json and cases/topk.json
  * against the slow attention, and rows whose keys can be counted on fingers. */
-#include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "ref/reference.h"
@@ -9,11 +8,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* The slow attention takes seconds for what the reference does in milliseconds. */
-static bool is_small(const fa_problem *p) {
-  return p->heads_q * p->batch * (p->seqlen_q + 4) * p->seqlen_k * (p->head_dim + p->head_dim_v) < 60000000;
-}
 
 /* ---- one change in what the slow one computes: some case must tell it ---- */
 
@@ -31,31 +25,6 @@ static bool cut_lists(fa_problem *p) {
   if (!p->topk.present || p->topk.len.n || p->topk.k < 4) return false;
   p->topk.k /= 4;
   return p->topk.none < 0.5;
-}
-
-static void test_file(const char *path, bool (*const *change)(fa_problem *), int n_changes) {
-  fa_case_list list = {0};
-  fa_error err = {""};
-  int told[4] = {0}, n = 0;
-  const fa_status status = fa_case_file_load(path, NULL, &list, &err);
-  CHECK_MSG(status == FA_OK, "%s", err.text);
-  for (int64_t i = 0; i < list.n; ++i) {
-    const fa_case *c = &list.v[i];
-    if (!is_small(&c->problem)) continue;
-    const int64_t bad = differing(c, &c->problem, NULL);
-    CHECK_MSG(bad == 0, "%s: %lld elements", c->name, (long long)bad);
-    ++n;
-    for (int k = 0; k < n_changes; ++k) {
-      fa_problem other;
-      if (told[k]) continue;
-      REQUIRE(fa_problem_copy(&other, &c->problem) == FA_OK);
-      if (change[k](&other)) told[k] += differing(c, &other, NULL) > 0;
-      fa_problem_free(&other);
-    }
-  }
-  CHECK_MSG(n >= 6, "%s: only %d cases", path, n);
-  for (int k = 0; k < n_changes; ++k) CHECK_MSG(told[k] > 0, "%s: no case tells change %d", path, k);
-  fa_case_list_free(&list);
 }
 
 /* ---- counted by hand ---- */
@@ -111,11 +80,10 @@ static void test_counted(void) {
 }
 
 int main(void) {
-  static bool (*const scales[])(fa_problem *) = {own_scale};
-  static bool (*const lists[])(fa_problem *) = {own_scale, see_all, cut_lists};
+  static const problem_change scales[] = {own_scale}, lists[] = {own_scale, see_all, cut_lists};
   test_counted();
-  test_file("cases/mla.json", scales, 1);
-  test_file("cases/mla_prefill.json", scales, 1);
-  test_file("cases/topk.json", lists, 3);
+  check_case_file("cases/mla.json", "", 6, scales, 1);
+  check_case_file("cases/mla_prefill.json", "", 6, scales, 1);
+  check_case_file("cases/topk.json", "", 6, lists, 3);
   return check_done();
 }

@@ -1,5 +1,6 @@
 /* Is the oracle's oracle right? Checks its gradients against central differences of its own forward, its
  * Philox against the published test words, and answers known without computing. */
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "tests/support/check.h"
 #include "tests/support/random_attention.h"
@@ -52,7 +53,9 @@ static long double dot(const fa_tensor *a, const slow_array *b) {
   for (int64_t e = 0; a->data != NULL && e < b->n; ++e) {
     int64_t at[FA_MAX_RANK];
     fa_tensor_unravel(a, e, at);
-    if (!isinf((double)b->value[e])) sum += fa_tensor_get(a, at) * b->value[e]; /* fully masked rows */
+    const double x = fa_tensor_get(a, at);
+    const bool padding = isnan(x) && isnan((double)b->value[e]), masked = isinf((double)b->value[e]);
+    if (!padding && !masked) sum += x * b->value[e];
   }
   return sum;
 }
@@ -130,28 +133,30 @@ static bool is_small(const fa_case *c) {
          p->batch * p->heads_q * p->seqlen_q * p->seqlen_k > 0 && c->fill[FA_T_Q] == FA_FILL_NORMAL;
 }
 
+static void check_gradients(const fa_case *c, uint64_t index) {
+  static const fa_tensor_id inputs[] = {FA_T_Q, FA_T_K, FA_T_V, FA_T_BIAS, FA_T_SINKS},
+                            gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS, FA_T_DSINKS};
+  fa_tensors set, in;
+  slow_outputs out = {0};
+  REQUIRE(fa_case_build(c, &set, NULL) == FA_OK);
+  widen(&set, &in);
+  slow_backward(&c->problem, &in, NULL, NULL, &out);
+  for (int k = 0; k < 5; ++k) check_gradient(c, &in, inputs[k], &out.t[gradients[k]], index);
+  if (in.t[FA_T_O].data != NULL && !c->problem.lse_padded) check_given(&c->problem, &in, &out);
+  slow_outputs_free(&out);
+  fa_tensors_free(&set);
+  fa_tensors_free(&in);
+}
+
 static void test_gradients(void) {
   uint64_t features = 0;
   for (uint64_t index = 0, n = 0; n < 60; ++index) {
     fa_case c;
-    fa_tensors set, in;
-    slow_outputs out = {0};
     random_attention(22, index, &c);
     if (is_small(&c)) {
       ++n;
       features |= random_features(&c);
-      REQUIRE(fa_case_build(&c, &set, NULL) == FA_OK);
-      widen(&set, &in);
-      slow_backward(&c.problem, &in, NULL, NULL, &out);
-      check_gradient(&c, &in, FA_T_Q, &out.t[FA_T_DQ], index);
-      check_gradient(&c, &in, FA_T_K, &out.t[FA_T_DK], index);
-      check_gradient(&c, &in, FA_T_V, &out.t[FA_T_DV], index);
-      check_gradient(&c, &in, FA_T_BIAS, &out.t[FA_T_DBIAS], index);
-      check_gradient(&c, &in, FA_T_SINKS, &out.t[FA_T_DSINKS], index);
-      check_given(&c.problem, &in, &out);
-      slow_outputs_free(&out);
-      fa_tensors_free(&set);
-      fa_tensors_free(&in);
+      check_gradients(&c, index);
     }
     fa_case_free(&c);
   }
@@ -167,6 +172,42 @@ static void test_gradients(void) {
     CHECK_MSG(features >> bit & 1, "no case with %s", needed[k]);
   }
   printf("%lld elements moved\n", (long long)n_moved);
+}
+
+/* Features that random_attention does not draw. */
+static void test_written(void) {
+  static const char *const texts[] = {
+      "{\"seqlen_q\":9,\"seqlen_k\":7,\"mask\":{\"type\":\"chunk\",\"size\":4,\"left\":2},\"grad_lse\":true,"
+      "\"heads_q\":2,\"head_dim\":4}",
+      "{\"batch\":2,\"seqlen_q\":7,\"seqlen_k\":9,\"leftpad_k\":[2,0],\"mask\":{\"type\":\"chunk\",\"size\":"
+      "3},"
+      "\"sinks\":true,\"head_dim\":4}",
+      "{\"batch\":2,\"seqlen_q\":7,\"seqlen_k\":9,\"mask_bits\":{\"density\":0.5,\"empty_rows\":0.2,\"seed\":"
+      "\"3\"},"
+      "\"mask\":{\"type\":\"window\",\"left\":5},\"head_dim\":4}",
+      "{\"cu_seqlens_q\":[0,3,3,9],\"cu_seqlens_k\":[0,8,9,14],\"mask_bits\":{\"tree\":\"random\",\"seed\":"
+      "\"4\"},"
+      "\"heads_q\":2,\"head_dim\":4}",
+      "{\"cu_seqlens_q\":[0,5,5,7,11],\"cu_seqlens_k\":[0,4,9,9,15],\"lse_layout\":\"padded\",\"grad_lse\":"
+      "true,"
+      "\"heads_q\":4,\"heads_kv\":2,\"head_dim\":4,\"mask\":{\"type\":\"causal\"},\"sinks\":true}",
+      "{\"family\":\"memeff\",\"cu_seqlens_q\":[0,5,5,9],\"cu_seqlens_k\":[0,4,6,13],\"head_dim\":4,\"heads_"
+      "q\":2,"
+      "\"bias\":{\"shape\":[1,\"h\",\"q\",\"k\"]},\"dropout\":{\"p\":0.3,\"seed\":\"5\"}}",
+      "{\"seqlen_q\":6,\"seqlen_k\":11,\"splits\":3,\"head_dim\":4,\"head_dim_v\":6,\"mask\":{\"type\":"
+      "\"causal\"}}",
+  };
+  for (size_t k = 0; k < sizeof texts / sizeof *texts; ++k) {
+    fa_case c;
+    fa_error err = {""};
+    const fa_status status = fa_case_from_text(texts[k], &c, &err);
+    CHECK_MSG(status == FA_OK, "%zu: %s", k, err.text);
+    if (status != FA_OK) continue;
+    const int64_t before = n_moved;
+    check_gradients(&c, 1000 + k);
+    CHECK_MSG(n_moved > before + 40, "%zu: %lld elements", k, (long long)(n_moved - before));
+    fa_case_free(&c);
+  }
 }
 
 /* ---- answers known beforehand ---- */
@@ -201,5 +242,6 @@ int main(void) {
   test_philox();
   test_known();
   test_gradients();
+  test_written();
   return check_done();
 }

@@ -168,13 +168,16 @@ int64_t slow_rows(const fa_problem *p, const fa_tensors *in, int64_t b, int64_t 
   return e.sk;
 }
 
+static bool has_packed_lse(const fa_problem *p) {
+  return p->cu_seqlens_q.n > 0 && !p->lse_padded;
+}
 static int64_t lse_at(const entry *e, int64_t h, int64_t i) {
-  if (e->p->cu_seqlens_q.n) return h * e->p->cu_seqlens_q.v[e->p->batch] + e->q0 + i;
+  if (has_packed_lse(e->p)) return h * e->p->cu_seqlens_q.v[e->p->batch] + e->q0 + i;
   return (e->b * e->p->heads_q + h) * e->p->seqlen_q + i;
 }
 /* lse-shaped tensor */
 static real get_lse(const entry *e, const fa_tensor *t, int64_t h, int64_t i) {
-  if (e->p->cu_seqlens_q.n) return at4(t, h, e->q0 + i, 0, 0);
+  if (has_packed_lse(e->p)) return at4(t, h, e->q0 + i, 0, 0);
   return at4(t, e->b, h, i, 0);
 }
 static int64_t bias_at(const entry *e, int64_t h, int64_t i, int64_t j) {
@@ -441,10 +444,14 @@ void slow_caches_after(const fa_problem *p, const fa_tensors *in, slow_outputs *
 void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out) {
   int64_t rows = p->cu_seqlens_q.n ? p->cu_seqlens_q.v[p->batch] : p->batch * p->seqlen_q;
   array_make(&out->t[FA_T_O], rows * p->heads_q * p->head_dim_v);
-  array_make(&out->t[FA_T_LSE], rows * p->heads_q);
+  array_make(&out->t[FA_T_LSE], (has_packed_lse(p) ? rows : p->batch * p->seqlen_q) * p->heads_q);
   for (int64_t b = 0; b < p->batch; ++b) {
     entry e = entry_of(p, in, b);
-    for (int64_t h = 0; h < p->heads_q; ++h) forward_head(&e, h, out);
+    for (int64_t h = 0; h < p->heads_q; ++h) {
+      forward_head(&e, h, out);
+      for (int64_t i = e.sq; p->lse_padded && i < p->seqlen_q; ++i) /* nobody's */
+        array_add(&out->t[FA_T_LSE], lse_at(&e, h, i), NAN, 0);
+    }
   }
   if (p->family == FA_KVCACHE) slow_caches_after(p, in, out);
 }
