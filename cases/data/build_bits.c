@@ -25,6 +25,16 @@ static void set_bit(const bit_rows *s, int64_t i, int64_t j, bool visible) {
   s->bytes[n / 8] = (unsigned char)(visible ? s->bytes[n / 8] | bit : s->bytes[n / 8] & ~bit);
 }
 
+/* Keys [begin, end) of a row; bytes at once, since a row may have millions of keys. */
+static void set_bits(const bit_rows *s, int64_t i, int64_t begin, int64_t end, bool visible) {
+  const int64_t row = i * s->keys;
+  int64_t j = begin;
+  for (; j < end && (row + j) % 8 != 0; ++j) set_bit(s, i, j, visible);
+  const int64_t whole = j < end ? (end - j) / 8 : 0;
+  if (whole > 0) memset(s->bytes + (row + j) / 8, visible ? 0xff : 0, (size_t)whole);
+  for (j += whole * 8; j < end; ++j) set_bit(s, i, j, visible);
+}
+
 /* -1: none. */
 static int64_t parent_of(const bit_rows *s, int64_t i) {
   switch (s->recipe->source) {
@@ -40,7 +50,9 @@ static int64_t parent_of(const bit_rows *s, int64_t i) {
 /* The row of a tree: the keys before the draft tokens, and the row's ancestors. */
 static void set_tree_row(const bit_rows *s, int64_t i) {
   const int64_t prefix = s->keys - s->rows; /* below 0: the first draft tokens are no keys */
-  for (int64_t j = 0; j < s->keys; ++j) set_bit(s, i, j, j < prefix);
+  const int64_t first_draft = prefix > 0 ? prefix : 0;
+  set_bits(s, i, 0, first_draft, true);
+  set_bits(s, i, first_draft, s->keys, false);
   for (int64_t node = i; node >= 0; node = parent_of(s, node))
     if (prefix + node >= 0) set_bit(s, i, prefix + node, true);
 }
@@ -48,12 +60,11 @@ static void set_tree_row(const bit_rows *s, int64_t i) {
 static void set_row(const bit_rows *s, int64_t i) {
   const fa_mask_bits *r = s->recipe;
   const int64_t diagonal = i + s->keys - s->rows;
-  const bool empty = r->empty_rows > 0 && draw(s, OF_ROWS, i, 0) < r->empty_rows;
   if (r->source != FA_BITS_DENSITY) set_tree_row(s, i);
-  for (int64_t j = 0; j < s->keys; ++j) {
-    if (r->source == FA_BITS_DENSITY) set_bit(s, i, j, draw(s, OF_PAIRS, i, j) < r->density);
-    if (empty || (r->hide_diagonal && j == diagonal)) set_bit(s, i, j, false);
-  }
+  for (int64_t j = 0; r->source == FA_BITS_DENSITY && j < s->keys; ++j)
+    set_bit(s, i, j, draw(s, OF_PAIRS, i, j) < r->density);
+  if (r->empty_rows > 0 && draw(s, OF_ROWS, i, 0) < r->empty_rows) set_bits(s, i, 0, s->keys, false);
+  if (r->hide_diagonal && diagonal >= 0 && diagonal < s->keys) set_bit(s, i, diagonal, false);
 }
 
 fa_status fa_build_bits(const fa_case *c, fa_tensors *set, fa_error *err) {

@@ -250,6 +250,39 @@ static void expect_padded_read(void) {
   }
 }
 
+/* A custom mask of fewer bytes than its pairs need is refused by name, not read on behind its end (FlashInfer #3176). */
+static void expect_short_mask_refused(void) {
+  static const char group[] = "bits_varlen";
+  char path[PATH_MAX], log_path[PATH_MAX];
+  const char *names[32];
+  const fa_tensor *tensors[32];
+  fa_safetensors file;
+  fa_tensor mask;
+  snprintf(path, sizeof path, "%s/reference/bits_varlen.forward.safetensors", golden_dir);
+  REQUIRE(fa_safetensors_open(path, &file, NULL) == FA_OK && file.n_entries <= 32);
+  for (int64_t e = 0; e < file.n_entries; ++e) {
+    names[e] = file.entry[e].name;
+    tensors[e] = &file.entry[e].tensor;
+    if (strcmp(names[e], "bits_varlen/mask_bits") != 0) continue;
+    mask = *tensors[e];
+    --mask.shape[0];
+    tensors[e] = &mask;
+  }
+  const char *key = group, *value = fa_safetensors_meta(&file, group);
+  in_temp(path, "flipped.safetensors");
+  REQUIRE(fa_safetensors_write(path, names, tensors, file.n_entries, &key, &value, 1, NULL) == FA_OK);
+  fa_safetensors_close(&file);
+  cJSON *report;
+  const int rc = run_check(path, &report);
+  CHECK_MSG(rc == 2, "a mask of 67 bytes: exit %d", rc);
+  cJSON_Delete(report);
+  size_t n;
+  in_temp(log_path, "log");
+  char *log = read_file(log_path, &n);
+  CHECK_MSG(memmem(log, n, "mask_bits: is u8 [67]", 21) != NULL, "%.*s", (int)n, log);
+  free(log);
+}
+
 static void expect_truncated_refused(void) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/recorded-memeff.safetensors", golden_dir);
@@ -274,6 +307,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof flips / sizeof flips[0]; ++i) expect_flip_found(&flips[i]);
   expect_dropout_sign_found();
   expect_padded_read();
+  expect_short_mask_refused();
   expect_truncated_refused();
   static const char *const leftovers[] = {"report.json", "log", "flipped.safetensors",
                                           "truncated.safetensors"};
