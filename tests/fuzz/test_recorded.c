@@ -123,6 +123,12 @@ static const flip flips[] = {
     {"recorded-memeff", "memeff_f16_dropout_bias", "dbias", 10, 0.25, 5},
     {"recorded-memeff", "memeff_f32_k_ne_kv", "o", 23, 0.5, 20},
     {"recorded-memeff", "memeff_f32_k_ne_kv", "dk", 23, 0.25, 20},
+    {"recorded-serving", "torch_packed_lse", "lse", 20, 2.0, 100},
+    {"recorded-serving", "torch_packed_lse", "o", 20, 0.25, 100},
+    {"recorded-serving", "torch_split_merge", "o", 9, 0.5, 50},
+    {"recorded-serving", "torch_split_merge", "lse", 21, 1.0, 7},
+    {"recorded-serving", "jax_paged_prefill", "o", 20, 0.25, 300},
+    {"recorded-serving", "jax_paged_window", "o", 20, 0.25, 60},
 };
 
 /* Position of the element to flip; -1 if the tensor has none of that size. */
@@ -304,6 +310,7 @@ int main(int argc, char **argv) {
   REQUIRE(mkdtemp(temp_dir));
   expect_pass("recorded-flash", 4);
   expect_pass("recorded-memeff", 2);
+  expect_pass("recorded-serving", 4);
   for (size_t i = 0; i < sizeof flips / sizeof flips[0]; ++i) expect_flip_found(&flips[i]);
   expect_dropout_sign_found();
   expect_padded_read();
