@@ -6,6 +6,7 @@
 #include "gpu/kernels/registry/select.h"
 #include "gpu/plan/cache_forward.h"
 #include "gpu/plan/cache_gather.h"
+#include "gpu/plan/hopper_cache.h"
 
 fa_status fa_cache_supported(const fa_attention *a, const fa_inference *kv, const fa_kernel_device *device,
                              fa_error *err) {
@@ -174,6 +175,9 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
   fa_plan_blocks(out, k->block_m, k->block_n);
   const uint16_t *rotated = add_append(call, out);
   if (fa_attention_is_empty(a)) return FA_OK;
+  const fa_hopper_cache_queries q = copied ? (fa_hopper_cache_queries){rotated, queries_stride(a)}
+                                           : (fa_hopper_cache_queries){a->q, a->q_stride};
+  if (fa_hopper_add_cache(call, k, q, device, out)) return FA_OK;
   fa_cache_params *p = fa_plan_params(out, sizeof *p);
   fill_attention(a, kv, p);
   if (rotated) p->q = rotated;

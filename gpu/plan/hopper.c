@@ -18,25 +18,31 @@ static bool has_lengths(const fa_attention *a) {
   return fa_attention_is_varlen(a) || a->seqused_k || a->leftpad_k;
 }
 
-/* Puts the box of a tensor where its map will be. False: no map has such strides, or nothing in it. An axis of
- * one element has any. */
-static bool fill_map(fa_tensor_map *map, const fa_attention *a, const void *base, fa_strides s, int64_t rows,
-                     int64_t heads, int64_t head_dim, int box_rows) {
-  const int64_t size[4] = {head_dim, rows, heads, fa_attention_is_varlen(a) ? 1 : a->batch},
-                stride[3] = {s.row, s.head, s.batch};
+bool fa_hopper_fill_map(fa_tensor_map *map, const fa_attention *a, const void *base, int64_t head_dim,
+                        const fa_hopper_axis axes[3]) {
   fa_tensor_box x = {.base = base,
-                     .box = {64, (uint32_t)box_rows, 1, 1},
+                     .size = {(uint64_t)head_dim},
+                     .box = {64},
                      .swizzle = FA_SWIZZLE_128,
                      .bf16 = a->dtype == FA_BF16};
-  if (rows <= 0) return false;
-  for (int i = 0; i < 4; ++i) x.size[i] = (uint64_t)size[i];
   for (int i = 0; i < 3; ++i) {
-    if (size[i + 1] > 1 && (stride[i] <= 0 || stride[i] >= (int64_t)1 << 38)) return false;
-    x.bytes[i] = size[i + 1] > 1 ? (uint64_t)stride[i] * 2 : 16;
+    const int64_t size = axes[i].size, stride = axes[i].stride;
+    if (size <= 0 || (size > 1 && (stride <= 0 || stride >= (int64_t)1 << 38))) return false;
+    x.size[i + 1] = (uint64_t)size;
+    x.bytes[i] = size > 1 ? (uint64_t)stride * 2 : 16;
+    x.box[i + 1] = (uint32_t)axes[i].box;
   }
   _Static_assert(sizeof x <= sizeof *map, "the executor reads the box where a device has the map");
   memcpy(map, &x, sizeof x);
   return true;
+}
+
+static bool fill_map(fa_tensor_map *map, const fa_attention *a, const void *base, fa_strides s, int64_t rows,
+                     int64_t heads, int64_t head_dim, int box_rows) {
+  const fa_hopper_axis axes[3] = {{rows, s.row, box_rows},
+                                  {heads, s.head, 1},
+                                  {fa_attention_is_varlen(a) ? 1 : a->batch, s.batch, 1}};
+  return fa_hopper_fill_map(map, a, base, head_dim, axes);
 }
 
 /* Tokens of q, and of k. */

@@ -6,6 +6,17 @@
 #include "gpu/kernels/params/hopper.h"
 #include "gpu/plan/fast_backward.h"
 
+/* An axis of a tensor behind its contiguous one: elements, how far apart, and how many of them a box has. */
+typedef struct fa_hopper_axis {
+  int64_t size, stride;
+  int box;
+} fa_hopper_axis;
+
+/* Puts the box of a tensor where its map will be. False: no map has such strides, or nothing in it. An axis of
+ * one element has any. */
+bool fa_hopper_fill_map(fa_tensor_map *map, const fa_attention *a, const void *base, int64_t head_dim,
+                        const fa_hopper_axis axes[3]);
+
 /* ---- forward ---- */
 
 /* Adds the launch of a call without flex. False, and nothing is added: no such kernel can do it; an unaligned

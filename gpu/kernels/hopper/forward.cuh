@@ -67,37 +67,49 @@ template <class C> FA_DEVICE flex_tile hopper_block(int stage, int i) {
 /* True if the work tile's last key block is a ragged tail: its tile in shared memory also has rows past the
  * sequence's keys. (At the end of the tensor they are zeros.) */
 template <class C> FA_DEVICE bool hopper_is_ragged(const fa_attention_params &p, const work_tile &work) {
-  return C::VARLEN && (p.cu_seqlens_k || p.seqused_k) && work.blocks.end * C::BN > work.seq.len_k;
+  return C::VARLEN && (C::CACHE || p.cu_seqlens_k || p.seqused_k) && work.blocks.end * C::BN > work.seq.len_k;
 }
 
 /* Key blocks that some row of the group sees; empty if the group has no rows. All key blocks of the work tile
- * if its rows see none, or if all groups are needed to clear a ragged tail. */
+ * if its rows see none, or if all groups are needed to clear a ragged tail; over a cache, where tiles of few rows are
+ * many, those with rows clear it. */
 template <class C>
 FA_DEVICE block_range hopper_group_blocks(const fa_attention_params &p, const work_tile &work, int group) {
   const int row0 = work.row0 + 64 * group;
-  if (hopper_is_ragged<C>(p, work)) return work.blocks;
-  if (row0 >= work.seq.len_q) return {work.blocks.begin, work.blocks.begin};
+  if (!C::CACHE && hopper_is_ragged<C>(p, work)) return work.blocks;
+  if (row0 >= hopper_n_rows<C>(work)) return {work.blocks.begin, work.blocks.begin};
   if (!C::SKIPS) return work.blocks;
   block_range own = visible_blocks<C::BN>(p, work.seq, row0, row0 + 64);
   own.end = min_int(own.end, work.blocks.end);
   return own.begin < own.end ? own : work.blocks;
 }
 
+/* The consumers that clear a ragged tail, all or those with rows, wait for each other. */
+template <class C> FA_DEVICE void hopper_sync_clearing(int groups) {
+  if (!C::CACHE || groups == C::GROUPS)
+    named_sync<128 * C::GROUPS>(1 + C::GROUPS);
+  else if (C::GROUPS == 2 || groups == 1)
+    named_sync<128>(2 + C::GROUPS);
+  else
+    named_sync<256>(3 + C::GROUPS);
+}
+
 /* Writes zeros to V's ragged tail: P is 0 there, but 0 times what the tail holds could be NaN. All consumers
- * call it. */
+ * call it, or over a cache all that have rows. */
 template <class C>
 FA_DEVICE void hopper_clear_ragged_v(const work_tile &work, pipeline_state<C::STAGES> v, int group, int thread) {
+  const int groups = C::CACHE ? min_int(C::GROUPS, (hopper_n_rows<C>(work) - work.row0 + 63) / 64) : C::GROUPS;
   const int first = work.seq.len_k - (work.blocks.end - 1) * C::BN;
   const uint32_t tile = shared_base() + C::V_AT + v.stage() * C::KV_BYTES;
   mbarrier_wait(hopper_barriers<C>::v_full(v.stage()), v.phase());
   FA_NO_UNROLL
-  for (int i = 128 * group + thread; i < (C::BN - first) * 8; i += 128 * C::GROUPS) {
+  for (int i = 128 * group + thread; i < (C::BN - first) * 8; i += 128 * groups) {
     FA_UNROLL
     for (int panel = 0; panel < C::PANELS; ++panel)
       store_shared16(tile + panel * C::KV_PANEL + first * 128 + i * 16, vec4{0, 0, 0, 0});
   }
   fence_async();
-  named_sync<128 * C::GROUPS>(1 + C::GROUPS);
+  hopper_sync_clearing<C>(groups);
 }
 
 template <class C> FA_DEVICE work_tile fetch_work_tile(const fa_attention_params &p, pipeline_state<2> tile_pipe) {
@@ -166,20 +178,24 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   c.q.next();
 }
 
-/* A work tile without keys, or without rows for this group, which then only releases what the others use. */
-template <class C>
-FA_DEVICE void hopper_skip_work_tile(hopper_consumer<C> &c, const fa_attention_params &p, const work_tile &work) {
+/* A work tile without rows for this group, which only releases what the others use. */
+template <class C> FA_DEVICE void hopper_pass_work_tile(hopper_consumer<C> &c, const work_tile &work) {
   typedef hopper_barriers<C> bar;
-  if (work.blocks.begin >= work.blocks.end) {
-    hopper_store_fully_masked<C>(p, work, c.group, c.thread);
-    return;
-  }
   FA_NO_UNROLL
   for (int i = work.blocks.begin; i < work.blocks.end; ++i) hopper_skip_key_tile<C>(c);
   mbarrier_wait(bar::q_full(c.group), c.q.phase());
   sync_warp();
   hopper_release(bar::q_empty(c.group), c.thread);
   c.q.next();
+}
+
+/* A work tile without keys, or without rows for this group. */
+template <class C>
+FA_DEVICE void hopper_skip_work_tile(hopper_consumer<C> &c, const fa_attention_params &p, const work_tile &work) {
+  if (work.blocks.begin >= work.blocks.end)
+    hopper_store_fully_masked<C>(p, work, c.group, c.thread);
+  else
+    hopper_pass_work_tile<C>(c, work);
 }
 
 template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int group, int thread) {

@@ -23,6 +23,7 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr kernel_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
   static constexpr bool APART = APART_, VARLEN = VARLEN_;
+  static constexpr bool CACHE = false; /* hopper_cache_config has it */
   static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);

@@ -109,11 +109,13 @@ FA_DEVICE uint32_t hopper_columns(int limit) {
 
 /* mask_scores with one bit per pair, which takes less work than two comparisons. */
 template <class C>
-FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &p, const sequence &seq, int row,
+FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work, int row,
                            int col) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const row_limits limits = limits_of_row(p, seq, row + 8 * r);
+    int at = row + 8 * r;
+    if constexpr (C::CACHE) at >>= work.pack;
+    const row_limits limits = limits_of_row(p, work.seq, at);
     FA_UNROLL
     for (int n0 = 0; n0 < C::BN / 8; n0 += 16) {
       const uint32_t visible =
@@ -144,9 +146,13 @@ FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2],
         first + score_row<C>(opaque(thread), 0) + work.seq.shift - key0 - score_col(opaque(thread));
     add_alibi<C>(s, p.scale, slope, static_cast<float>(distance));
   }
-  if (keys_need_mask(p, work.seq, first, first + 64, key0, key0 + C::BN))
-    hopper_mask<C>(s[0], p, work.seq, first + score_row<C>(opaque(thread), 0),
-                   key0 + score_col(opaque(thread)));
+  int row1 = first + 64, row_begin = first;
+  if constexpr (C::CACHE) {
+    row1 = ((first + 63) >> work.pack) + 1;
+    row_begin = first >> work.pack;
+  }
+  if (keys_need_mask(p, work.seq, row_begin, row1, key0, key0 + C::BN))
+    hopper_mask<C>(s[0], p, work, first + score_row<C>(opaque(thread), 0), key0 + score_col(opaque(thread)));
   const float scale_log2 = hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
   float m[2]; /* both maxima first, so that neither waits for the other's shuffles */
   FA_UNROLL

@@ -11,7 +11,13 @@ struct work_tile {
   sequence seq;
   int batch, head, row0;
   block_range blocks; /* key blocks; in flex kernels as the masks by position give them */
+  int pack = 0;       /* over a cache: 2^pack query heads from `head` on share the tile, each row's side by side */
 };
+
+/* The rows of the tile's heads. */
+template <class C> FA_DEVICE int hopper_n_rows(const work_tile &work) {
+  return C::CACHE ? work.seq.len_q << work.pack : work.seq.len_q;
+}
 
 template <class C> FA_DEVICE work_tile load_work_tile(const fa_hopper_params &p, int tile) {
   const fa_tile_scheduler_params &t = p.tiles;

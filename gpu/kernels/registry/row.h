@@ -7,7 +7,7 @@
 #include "gpu/kernels/params/flash_backward.h"
 #include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/flex_lists.h"
-#include "gpu/kernels/params/hopper.h"
+#include "gpu/kernels/params/hopper_cache.h"
 #include "gpu/kernels/params/memeff_backward.h"
 #include "gpu/kernels/params/merge.h"
 #include "gpu/kernels/registry/kernel.h"
@@ -34,6 +34,7 @@ FA_PARAMS(fa_backward_params, FA_PARAMS_BACKWARD, 0, offsetof(fa_backward_params
 FA_PARAMS(fa_memeff_backward_params, FA_PARAMS_MEMEFF_BACKWARD, 0,
           offsetof(fa_memeff_backward_params, forward.flex))
 FA_PARAMS(fa_hopper_params, FA_PARAMS_HOPPER, 4, offsetof(fa_hopper_params, f.flex))
+FA_PARAMS(fa_hopper_cache_params, FA_PARAMS_HOPPER_CACHE, 4, -1)
 FA_PARAMS(fa_hopper_backward_params, FA_PARAMS_HOPPER_BACKWARD, 6,
           offsetof(fa_hopper_backward_params, b.forward.flex))
 FA_PARAMS(fa_cache_params, FA_PARAMS_CACHE, 0, -1)

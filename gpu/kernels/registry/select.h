@@ -38,6 +38,9 @@ const fa_kernel *fa_flex_forward_find(fa_dtype dtype, int64_t head_dim, int64_t 
 const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seqlen_k, int varlen,
                                         const fa_kernel_device *device);
 
+/* The same for a call over a KV cache. */
+const fa_kernel *fa_hopper_cache_find(fa_kernel_ability wanted, const fa_kernel_device *device);
+
 /* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing. Lists (fa_flex_args.keys) are
  * for tiles of block_m rows and block_n keys. */
 const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, const fa_kernel_device *device);
