@@ -5,7 +5,7 @@
 #include "gpu/kernels/params/flash_backward.h"
 #include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/flex_lists.h"
-#include "gpu/kernels/params/hopper.h"
+#include "gpu/kernels/params/hopper_cache.h"
 #include "gpu/kernels/params/memeff_backward.h"
 #include "gpu/kernels/registry/kernel.h"
 
@@ -20,6 +20,7 @@ typedef union any_params {
   fa_backward_params backward;
   fa_memeff_backward_params memeff_backward;
   fa_hopper_params hopper;
+  fa_hopper_cache_params hopper_cache;
   fa_hopper_backward_params hopper_backward;
   fa_flex_lists_params lists;
   fa_flex_exact_params exact;
@@ -53,6 +54,10 @@ static void clear_hopper(any_params *p) {
   CLEAR_PADDING(&p->hopper);
   if (p->hopper.tiles.counter > 0) p->hopper.tiles.counter = 0;
 }
+static void clear_hopper_cache(any_params *p) {
+  CLEAR_PADDING(&p->hopper_cache);
+  if (p->hopper_cache.tiles.counter > 0) p->hopper_cache.tiles.counter = 0;
+}
 static void clear_hopper_backward(any_params *p) {
   CLEAR_PADDING(&p->hopper_backward);
 }
@@ -77,6 +82,7 @@ static void clear(any_params *p, fa_params_kind kind) {
                                                           [FA_PARAMS_BACKWARD] = clear_backward,
                                                           [FA_PARAMS_MEMEFF_BACKWARD] = clear_memeff_backward,
                                                           [FA_PARAMS_HOPPER] = clear_hopper,
+                                                          [FA_PARAMS_HOPPER_CACHE] = clear_hopper_cache,
                                                           [FA_PARAMS_HOPPER_BACKWARD] = clear_hopper_backward,
                                                           [FA_PARAMS_CACHE] = clear_cache,
                                                           [FA_PARAMS_CACHE_APPEND] = clear_append,

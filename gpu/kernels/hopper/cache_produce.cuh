@@ -1,4 +1,4 @@
-/* The producer over a KV cache: one warp, a lane of which loads a piece of a key block, from the page that holds it. */
+/* The producer over a KV cache: one warp, each lane of which knows the page of a piece of a key block. */
 #ifndef FA_GPU_KERNELS_HOPPER_CACHE_PRODUCE_CUH
 #define FA_GPU_KERNELS_HOPPER_CACHE_PRODUCE_CUH
 
@@ -39,15 +39,16 @@ template <class C> struct hopper_cache_producer {
   }
   FA_DEVICE void load_keys(uint32_t shared, const fa_tensor_map *map, uint32_t full, const fa_hopper_cache_params &p,
                            const work_tile &work, int block, int page) const {
+    const int slot = p.block_table ? block * C::BN % p.page_size : work.seq.k_row + block * C::BN;
+    const int head = work.head / p.f.heads_per_kv;
     if (lane == 0) mbarrier_arrive_expect(full, C::KV_BYTES);
-    sync_warp();
-    if (lane * p.piece >= C::BN) return;
-    const int key = block * C::BN + lane * p.piece;
-    const int slot = p.block_table ? key % p.page_size : work.seq.k_row + key;
-    FA_UNROLL
-    for (int i = 0; i < C::PANELS; ++i)
-      tma_load(shared + i * C::KV_PANEL + lane * p.piece * 128, map, full, 64 * i, slot, work.head / p.f.heads_per_kv,
-               page);
+    FA_NO_UNROLL
+    for (int n = 0; n * p.piece < C::BN; ++n) {
+      const int its_page = hopper_shfl_xor(page, n); /* to lane 0, from lane n */
+      FA_UNROLL
+      for (int i = 0; lane == 0 && i < C::PANELS; ++i)
+        tma_load(shared + i * C::KV_PANEL + n * p.piece * 128, map, full, 64 * i, slot, head, its_page);
+    }
   }
   FA_DEVICE void load_k(const fa_hopper_cache_params &p, const work_tile &work, pipeline k, int block, int page) const {
     mbarrier_wait(bar::k_empty(k.stage()), k.phase() ^ 1);
