@@ -1,4 +1,5 @@
-/* The producer over a KV cache: one warp, each lane of which knows the page of a piece of a key block. */
+/* The producer over a KV cache: one warp, whose lanes find work tiles and read page tables together. The first lane does
+ * all else. */
 #ifndef FA_GPU_KERNELS_HOPPER_CACHE_PRODUCE_CUH
 #define FA_GPU_KERNELS_HOPPER_CACHE_PRODUCE_CUH
 
@@ -21,7 +22,7 @@ FA_DEVICE cached_keys find_cached_keys(const fa_hopper_cache_params &p, const wo
   return keys;
 }
 
-/* As hopper_producer; all lanes of a warp call everything. */
+/* As hopper_producer; all lanes call everything. */
 template <class C> struct hopper_cache_producer {
   typedef hopper_barriers<C> bar;
   typedef pipeline_state<C::STAGES> pipeline;
@@ -29,6 +30,9 @@ template <class C> struct hopper_cache_producer {
   pipeline_state<1> q;
   pipeline kv; /* of the block whose V is loaded next */
 
+  FA_DEVICE void wait(uint32_t empty, int phase) const {
+    if (lane == 0) mbarrier_wait(empty, phase ^ 1);
+  }
   /* The last coordinate of the lane's piece of a block. A piece without keys has one outside the tensor, where there are
    * zeros: its page may not exist. */
   FA_DEVICE int page_of(const fa_hopper_cache_params &p, const cached_keys &keys, int block) const {
@@ -51,13 +55,11 @@ template <class C> struct hopper_cache_producer {
     }
   }
   FA_DEVICE void load_k(const fa_hopper_cache_params &p, const work_tile &work, pipeline k, int block, int page) const {
-    mbarrier_wait(bar::k_empty(k.stage()), k.phase() ^ 1);
-    sync_warp(); /* all lanes must see this phase before the barrier can complete the next */
+    wait(bar::k_empty(k.stage()), k.phase());
     load_keys(shared_base() + C::K_AT + k.stage() * C::KV_BYTES, &p.k, bar::k_full(k.stage()), p, work, block, page);
   }
   FA_DEVICE void load_v(const fa_hopper_cache_params &p, const work_tile &work, pipeline v, int block, int page) const {
-    mbarrier_wait(bar::v_empty(v.stage()), v.phase() ^ 1);
-    sync_warp();
+    wait(bar::v_empty(v.stage()), v.phase());
     load_keys(shared_base() + C::V_AT + v.stage() * C::KV_BYTES, &p.v, bar::v_full(v.stage()), p, work, block, page);
   }
   FA_DEVICE void load_q(const fa_hopper_cache_params &p, const work_tile &work) {
@@ -71,7 +73,6 @@ template <class C> struct hopper_cache_producer {
         tma_load(shared + i * C::Q_PANEL, &p.q, bar::q_full(g), 64 * i, work.head,
                  work.seq.q_row + ((work.row0 + 64 * g) >> p.pack), work_tile_map_batch(p.f, work));
     }
-    sync_warp();
     q.next();
   }
   /* The page table is read two blocks ahead of the V that it is for. */
@@ -93,7 +94,7 @@ template <class C> struct hopper_cache_producer {
   }
 };
 
-/* One warp: as hopper_produce. Every block asks once for a tile that there is not; the last one to do so resets the
+/* As hopper_produce. Every block asks once for a tile that there is not; the last one to do so resets the
  * counter. */
 template <class C> FA_DEVICE void hopper_cache_produce(const fa_hopper_cache_params &p, int lane) {
   typedef hopper_barriers<C> bar;
@@ -107,15 +108,14 @@ template <class C> FA_DEVICE void hopper_cache_produce(const fa_hopper_cache_par
   while (at.batch >= 0) {
     tile = hopper_from_lane(lane == 0, lane == 0 ? scheduler.next(p.tiles) : 0);
     const work_tile work = load_cached_work_tile<C>(p, at);
-    mbarrier_wait(bar::tile_empty(tile_pipe.stage()), tile_pipe.phase() ^ 1);
-    sync_warp();
+    producer.wait(bar::tile_empty(tile_pipe.stage()), tile_pipe.phase());
     if (lane == 0) publish_work_tile<C>(tile_pipe, work);
     tile_pipe.next();
     if (work.blocks.begin < work.blocks.end) producer.load(p, work);
     at = next_place<C>(p, order, tile, lane);
   }
-  mbarrier_wait(bar::tile_empty(tile_pipe.stage()), tile_pipe.phase() ^ 1);
   if (lane > 0) return;
+  producer.wait(bar::tile_empty(tile_pipe.stage()), tile_pipe.phase());
   publish_work_tile<C>(tile_pipe, work_tile{{}, 0, 0, -1, {0, 0}});
   if (p.tiles.counter >= 0 && tile - static_cast<int>(gridDim.x) == at.tile - 1)
     counter_store(hopper_counters + p.tiles.counter, 0);
