@@ -7,6 +7,7 @@
 #include "gpu/plan/cache_forward.h"
 #include "gpu/plan/cache_gather.h"
 #include "gpu/plan/hopper_cache.h"
+#include "gpu/plan/latent.h"
 
 fa_status fa_cache_supported(const fa_attention *a, const fa_inference *kv, const fa_kernel_device *device,
                              fa_error *err) {
@@ -171,17 +172,19 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
                  fa_rows_are_aligned(a, a->o, a->o_stride);
   const fa_cache_kernel *k = fa_cache_kernel_of(a, kv, out->aligned, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;
-  out->name = k->ability.large ? "cache_large" : "cache_forward";
+  out->is_hopper = fa_latent_is(k);
+  out->name = out->is_hopper ? "hopper_latent" : k->ability.large ? "cache_large" : "cache_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);
   const uint16_t *rotated = add_append(call, out);
   if (fa_attention_is_empty(a)) return FA_OK;
   const fa_hopper_cache_queries q = copied ? (fa_hopper_cache_queries){rotated, queries_stride(a)}
                                            : (fa_hopper_cache_queries){a->q, a->q_stride};
-  if (fa_hopper_add_cache(call, k, q, device, out)) return FA_OK;
-  fa_cache_params *p = fa_plan_params(out, sizeof *p);
+  if (!out->is_hopper && fa_hopper_add_cache(call, k, q, device, out)) return FA_OK;
+  void *const params = fa_plan_params(out, k->params_bytes);
+  fa_cache_params *p = out->is_hopper ? fa_latent_fill(a, kv, params) : params;
   fill_attention(a, kv, p);
   if (rotated) p->q = rotated;
   p->aligned = out->aligned;
   p->n_splits = fa_cache_splits_of(call, k);
-  return fa_cache_add_forward(call, k, p, out, err);
+  return fa_cache_add_forward(call, k, params, p, out, err);
 }

@@ -4,6 +4,7 @@
 
 #include "gpu/call/check.h"
 #include "gpu/kernels/registry/select.h"
+#include "gpu/plan/latent.h"
 #include "gpu/plan/splits.h"
 
 #include <limits.h>
@@ -47,7 +48,8 @@ const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_infere
                                    .chunk = a->chunk > 0,
                                    .mask_bits = a->mask_bits != NULL,
                                    .sinks = a->sinks != NULL};
-  const fa_cache_kernel *k = fa_cache_forward_find(wanted, device);
+  const fa_cache_kernel *k = fa_latent_is_possible(a, kv) ? fa_latent_find(a, wanted, device) : NULL;
+  if (!k) k = fa_cache_forward_find(wanted, device);
   if (k) return k;
   if (device && fa_cache_forward_find(wanted, NULL))
     fa_fail(
@@ -66,7 +68,9 @@ static int choose_splits(const fa_cache_work *load) {
   static _Thread_local int answer;
   const bool same = answer && last.tiles == load->tiles && last.key_blocks == load->key_blocks &&
                     last.block_bytes == load->block_bytes && last.n_processors == load->n_processors &&
-                    last.blocks_per_processor == load->blocks_per_processor;
+                    last.blocks_per_processor == load->blocks_per_processor &&
+                    last.sharing == load->sharing && last.block_ns == load->block_ns &&
+                    last.part_bytes == load->part_bytes;
   if (same) return answer;
   last = *load;
   answer = fa_cache_splits_choose(load);
@@ -82,6 +86,11 @@ int64_t fa_cache_tiles(const fa_attention *a, const fa_inference *kv, int block_
   return (a->cu_seqlens_q && packed < most ? packed : most) * a->heads_kv;
 }
 
+/* Of the call, each head's apart: what partial results have. */
+static int64_t all_rows(const fa_attention *a) {
+  return a->heads_q * (a->cu_seqlens_q ? a->total_q : a->batch * a->seqlen_q);
+}
+
 /* That are read of a key and its value. */
 static int64_t columns_of_key(const fa_call *call) {
   return call->a->head_dim + (has_v_in_k(call->cache) ? 0 : fa_attention_head_dim_v(call->a));
@@ -89,12 +98,16 @@ static int64_t columns_of_key(const fa_call *call) {
 
 int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k) {
   const fa_attention *a = call->a;
+  const bool is_latent = fa_latent_is(k);
   const fa_cache_work load = {
       .tiles = fa_cache_tiles(a, call->cache, k->block_m),
       .key_blocks = fa_blocks_of(has_lists(call->cache) ? call->cache->topk : a->seqlen_k, k->block_n),
       .block_bytes = (int64_t)k->block_n * columns_of_key(call) * 2,
       .n_processors = call->n_processors,
-      .blocks_per_processor = k->blocks_per_processor};
+      .blocks_per_processor = k->blocks_per_processor,
+      .sharing = is_latent ? row_blocks(a, call->cache, k->block_m) : 1,
+      .block_ns = is_latent ? FA_LATENT_BLOCK_NS : 0,
+      .part_bytes = is_latent ? all_rows(a) * fa_attention_head_dim_v(a) * 4 : 0};
   return call->cache->splits ? (int)call->cache->splits : choose_splits(&load);
 }
 
@@ -147,11 +160,6 @@ void fa_cache_params_fill(const fa_attention *a, fa_cache_params *p) {
 
 /* ---- launches ---- */
 
-/* Of the call, each head's apart: what partial results have. */
-static int64_t all_rows(const fa_attention *a) {
-  return a->heads_q * (a->cu_seqlens_q ? a->total_q : a->batch * a->seqlen_q);
-}
-
 /* The parameters of the combine, which knows O alone. */
 static fa_cache_params *params_of_combine(fa_cache_params *p, fa_plan *out) {
   if (p->head_dim_v == p->head_dim) return p;
@@ -170,8 +178,8 @@ static void add_combine(const fa_attention *a, fa_cache_params *p, fa_plan *out)
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
 }
 
-fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, fa_cache_params *p,
-                               fa_plan *out, fa_error *err) {
+fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, void *params,
+                               fa_cache_params *p, fa_plan *out, fa_error *err) {
   const fa_attention *a = call->a;
   const int64_t blocks = row_blocks(a, call->cache, k->block_m) * p->n_splits;
   const int64_t rows = all_rows(a);
@@ -179,8 +187,11 @@ fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, fa
     return fa_fail(err, FA_ERR_UNSUPPORTED,
                    "seqlen_q = %lld rows of %lld heads, in %d splits, are more than a grid holds",
                    (long long)a->seqlen_q, (long long)a->heads_q, p->n_splits);
-  fa_plan_add(out, FA_ENTRY_OF(k), blocks, a->heads_kv, a->batch, k->n_threads, k->shared_bytes, p)->writes =
-      FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
+  fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), blocks, a->heads_kv, a->batch, k->n_threads,
+                             k->shared_bytes, params);
+  l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
+  l->n_maps = k->n_maps;
+  l->cluster = k->cluster > 1 ? (unsigned)k->cluster : 0;
   out->n_splits = p->n_splits;
   if (p->n_splits == 1) return FA_OK;
   p->partial_o = fa_plan_reserve(out, call, rows * p->n_splits * p->head_dim_v * 4);

@@ -15,12 +15,17 @@ static int64_t quotient_up(int64_t n, int64_t d) {
 static double time_of(const fa_cache_work *load, int64_t splits) {
   const int64_t blocks = load->tiles * splits, processors = load->n_processors;
   const int64_t key_blocks = quotient_up(load->key_blocks, splits), busiest = quotient_up(blocks, processors);
+  const double from_memory = BYTES_PER_NS * (double)processors;
   const double memory =
-      (double)(load->tiles * load->key_blocks * load->block_bytes) / (BYTES_PER_NS * (double)processors);
-  const double processor = (double)(busiest * key_blocks * load->block_bytes) / MOST_BYTES_PER_NS;
+      (double)(quotient_up(load->tiles, load->sharing) * load->key_blocks * load->block_bytes) / from_memory;
+  const double of_block =
+      load->block_ns > 0 ? (double)load->block_ns : (double)load->block_bytes / MOST_BYTES_PER_NS;
+  const double processor = (double)(busiest * key_blocks) * of_block;
   const double fetching = memory > processor ? memory : processor;
   const double rounds = (double)quotient_up(blocks, processors * load->blocks_per_processor);
-  return fetching + rounds * ROUND_NS + (splits > 1 ? COMBINE_NS + (double)splits * SPLIT_NS : 0.0);
+  const double of_split = SPLIT_NS + 2.0 * (double)load->part_bytes / from_memory; /* written, and read */
+  return fetching + rounds * (ROUND_NS + (double)load->block_ns) +
+         (splits > 1 ? COMBINE_NS + (double)splits * of_split : 0.0);
 }
 
 int fa_cache_splits_choose(const fa_cache_work *load) {

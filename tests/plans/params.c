@@ -6,6 +6,7 @@
 #include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/flex_lists.h"
 #include "gpu/kernels/params/hopper_cache.h"
+#include "gpu/kernels/params/latent.h"
 #include "gpu/kernels/params/memeff_backward.h"
 #include "gpu/kernels/registry/kernel.h"
 
@@ -25,6 +26,7 @@ typedef union any_params {
   fa_flex_lists_params lists;
   fa_flex_exact_params exact;
   fa_cache_params cache;
+  fa_hopper_latent_params latent;
   fa_cache_append_params append;
   fa_cache_gather_params gather;
 } any_params;
@@ -70,6 +72,9 @@ static void clear_exact(any_params *p) {
 static void clear_cache(any_params *p) {
   CLEAR_PADDING(&p->cache);
 }
+static void clear_latent(any_params *p) {
+  CLEAR_PADDING(&p->latent);
+}
 static void clear_append(any_params *p) {
   CLEAR_PADDING(&p->append);
 }
@@ -85,6 +90,7 @@ static void clear(any_params *p, fa_params_kind kind) {
                                                           [FA_PARAMS_HOPPER_CACHE] = clear_hopper_cache,
                                                           [FA_PARAMS_HOPPER_BACKWARD] = clear_hopper_backward,
                                                           [FA_PARAMS_CACHE] = clear_cache,
+                                                          [FA_PARAMS_HOPPER_LATENT] = clear_latent,
                                                           [FA_PARAMS_CACHE_APPEND] = clear_append,
                                                           [FA_PARAMS_CACHE_GATHER] = clear_gather,
                                                           [FA_PARAMS_FLEX_LISTS] = clear_lists,

@@ -87,19 +87,24 @@ template <class C> FA_DEVICE void share_key_blocks(cache_work_tile &t, const fa_
   t.hi = cache_min(hi, end * C::BN);
 }
 
-template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache_params &p) {
+/* row_block, split: of the block. */
+template <class C> FA_DEVICE cache_work_tile find_cache_work_tile(const fa_cache_params &p, int row_block, int split) {
   cache_work_tile t;
-  const int block = opaque(static_cast<int>(blockIdx.x)), tile = block / p.n_splits;
-  t.split = block - tile * p.n_splits;
+  t.split = split;
   t.batch = opaque(static_cast<int>(blockIdx.z));
   t.kv_head = static_cast<int>(blockIdx.y);
   t.seq = load_cache_sequence(p, t.batch);
-  t.row0 = tile * C::BM;
+  t.row0 = row_block * C::BM;
   t.n_rows = cache_min(C::BM, t.seq.len_q * p.heads_per_kv - t.row0);
   const int lo = limits_of_cache_row<C::GENERAL>(p, t.seq, t.row0 / p.heads_per_kv).lo;
   const int hi = limits_of_cache_row<false>(p, t.seq, (t.row0 + t.n_rows - 1) / p.heads_per_kv).hi;
   share_key_blocks<C>(t, p, lo, hi);
   return t;
+}
+
+template <class C> FA_DEVICE cache_work_tile load_cache_work_tile(const fa_cache_params &p) {
+  const int block = opaque(static_cast<int>(blockIdx.x)), row_block = block / p.n_splits;
+  return find_cache_work_tile<C>(p, row_block, block - row_block * p.n_splits);
 }
 
 } // namespace fa

@@ -1,5 +1,5 @@
 /* What the kernels for sm_90a share: pipeline states, TMA loads and stores of tiles in panels of 64 columns
- * (128 bytes a row, 128-byte swizzle), and the two forms of their GEMMs. */
+ * (128 bytes a row, 128-byte swizzle), the two forms of their GEMMs, and accumulators on their way to memory. */
 #ifndef FA_GPU_KERNELS_HOPPER_COMMON_CUH
 #define FA_GPU_KERNELS_HOPPER_COMMON_CUH
 
@@ -50,6 +50,23 @@ FA_DEVICE void hopper_load_multicast(uint32_t shared, const fa_tensor_map *map, 
                   head, batch);
 }
 
+/* Both of them, for PANELS from one on, and for clusters of RANKS blocks. rows: of the whole tile. */
+template <int PANELS, int PANEL_BYTES, int RANKS>
+FA_DEVICE void hopper_load_panels(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int panel, int row,
+                                  int head, int batch) {
+  const int rank = RANKS == 2 ? cluster_rank() : 0;
+  mbarrier_arrive_expect(bar, PANELS * PANEL_BYTES);
+  FA_UNROLL
+  for (int i = 0; i < PANELS; ++i) {
+    const uint32_t to = shared + i * PANEL_BYTES + rank * (PANEL_BYTES / RANKS);
+    const int first = row + rank * (PANEL_BYTES / 128 / RANKS);
+    if (RANKS == 2)
+      tma_load_both(to, map, bar, 64 * (panel + i), first, head, batch);
+    else
+      tma_load(to, map, bar, 64 * (panel + i), first, head, batch);
+  }
+}
+
 /* Issues x = A B^T over D columns; A and B are rows of two tiles. */
 template <int D, int A_PANEL, int B_PANEL, int TILES, class T>
 FA_DEVICE void hopper_gemm_ss(float (&x)[TILES][4], uint32_t a_tile, uint32_t b_tile, T t) {
@@ -84,6 +101,24 @@ FA_DEVICE void hopper_store_row(uint32_t tile, const float (&x)[TILES][4], float
   FA_UNROLL
   for (int n = TILES; n % 8 != 0; ++n)
     store_shared4(tile + n / 8 * PANEL + row * 128 + ((n % 8 ^ row % 8) << 4) + lane % 4 * 4, 0);
+}
+
+/* Lane l of a quad has words 2l, 2l + 1 of four 16-byte chunks, one register each; afterwards it has all of
+ * chunk l. */
+FA_DEVICE void hopper_transpose(uint32_t (&w)[4], int lane) {
+  FA_UNROLL
+  for (int bit = 0; bit < 2; ++bit) {
+    const bool high = lane >> bit & 1;
+    FA_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int low_at = bit == 0 ? 2 * i : i, high_at = low_at + 1 + bit;
+      const uint32_t other = float_bits(shfl_xor(as_float(high ? w[low_at] : w[high_at]), 1 + bit));
+      if (high)
+        w[low_at] = other;
+      else
+        w[high_at] = other;
+    }
+  }
 }
 
 } // namespace fa

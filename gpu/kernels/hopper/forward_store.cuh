@@ -26,24 +26,6 @@ FA_DEVICE void hopper_store_ragged_rows(const fa_attention_params &p, uint32_t t
   }
 }
 
-/* Lane l of a quad has words 2l, 2l + 1 of four 16-byte chunks, one register each; afterwards it has all of
- * chunk l. */
-FA_DEVICE void hopper_transpose(uint32_t (&w)[4], int lane) {
-  FA_UNROLL
-  for (int bit = 0; bit < 2; ++bit) {
-    const bool high = lane >> bit & 1;
-    FA_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      const int low_at = bit == 0 ? 2 * i : i, high_at = low_at + 1 + bit;
-      const uint32_t other = float_bits(shfl_xor(as_float(high ? w[low_at] : w[high_at]), 1 + bit));
-      if (high)
-        w[low_at] = other;
-      else
-        w[high_at] = other;
-    }
-  }
-}
-
 /* Stores the warp's rows of O from registers, times the factors of a thread's two rows. */
 template <class C>
 FA_DEVICE void hopper_store_o_rows(const fa_attention_params &p, const float (&o)[C::D / 8][4],

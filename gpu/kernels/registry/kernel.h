@@ -28,6 +28,7 @@ typedef struct fa_kernel_ability {
   int sinks;
   int large;       /* over a cache: two head dims, V in K, or lists of keys */
   int v_in_k;      /* over a cache: V is the first columns of K; exactly */
+  int pairs;       /* over a cache: query heads of a KV head in multiples of 128; of a kernel: it asks for that */
   int varlen;      /* sequences of lengths of their own, by cu_seqlens, seqused_k or leftpad_k */
   int ordered;     /* a deterministic call's accumulators (gpu/kernels/params/flash_backward_grids.h) */
   int keys;        /* seqlen_k; of a kernel: from how many on it is the right one */
@@ -42,7 +43,7 @@ static inline int fa_kernel_is_able(const fa_kernel_ability *k, const fa_kernel_
          k->p_debug >= wanted->p_debug && k->bias >= wanted->bias &&
          k->linear_dropout >= wanted->linear_dropout && k->varlen >= wanted->varlen &&
          k->ordered >= wanted->ordered && k->chunk >= wanted->chunk && k->mask_bits >= wanted->mask_bits &&
-         k->sinks >= wanted->sinks && k->large >= wanted->large && wanted->keys >= k->keys &&
+         k->sinks >= wanted->sinks && k->large >= wanted->large && wanted->pairs >= k->pairs && wanted->keys >= k->keys &&
          (k->packed_rows == 0 || wanted->packed_rows <= k->packed_rows);
 }
 
@@ -97,6 +98,7 @@ typedef enum fa_params_kind {
   FA_PARAMS_HOPPER,
   FA_PARAMS_HOPPER_CACHE,
   FA_PARAMS_HOPPER_BACKWARD,
+  FA_PARAMS_HOPPER_LATENT,
   FA_PARAMS_CACHE,
   FA_PARAMS_CACHE_APPEND,
   FA_PARAMS_CACHE_GATHER,

@@ -8,6 +8,7 @@
 #include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/flex_lists.h"
 #include "gpu/kernels/params/hopper_cache.h"
+#include "gpu/kernels/params/latent.h"
 #include "gpu/kernels/params/memeff_backward.h"
 #include "gpu/kernels/params/merge.h"
 #include "gpu/kernels/registry/kernel.h"
@@ -38,6 +39,7 @@ FA_PARAMS(fa_hopper_cache_params, FA_PARAMS_HOPPER_CACHE, 4, -1)
 FA_PARAMS(fa_hopper_backward_params, FA_PARAMS_HOPPER_BACKWARD, 6,
           offsetof(fa_hopper_backward_params, b.forward.flex))
 FA_PARAMS(fa_cache_params, FA_PARAMS_CACHE, 0, -1)
+FA_PARAMS(fa_hopper_latent_params, FA_PARAMS_HOPPER_LATENT, 1, -1)
 FA_PARAMS(fa_cache_append_params, FA_PARAMS_CACHE_APPEND, 0, -1)
 FA_PARAMS(fa_cache_gather_params, FA_PARAMS_CACHE_GATHER, 0, -1)
 FA_PARAMS(fa_flex_lists_params, FA_PARAMS_FLEX_LISTS, 0, offsetof(fa_flex_lists_params, call.flex))

@@ -70,6 +70,11 @@ const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_k
   return fa_kernel_first(t, FA_STEP_FORWARD, &wanted, device);
 }
 
+const fa_cache_kernel *fa_hopper_latent_find(fa_cache_ability wanted, const fa_kernel_device *device) {
+  if (!device || !device->hopper) return NULL;
+  return fa_kernel_first(&fa_kernels_hopper_latent_main, FA_STEP_FORWARD, &wanted, device);
+}
+
 const fa_cache_kernel *fa_cache_combine_find(int bf16) {
   return fa_kernel_of_type(&fa_kernels_cache_forward, FA_STEP_COMBINE, half_type(bf16));
 }

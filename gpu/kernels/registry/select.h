@@ -63,13 +63,17 @@ const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backwar
 #define FA_CACHE_LARGE 256
 
 typedef fa_kernel fa_cache_kernel;
-/* Of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks, large, v_in_k. */
+/* Of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks, large, v_in_k, pairs. */
 typedef fa_kernel_ability fa_cache_ability;
 
 /* The most special kernel that can do this, or NULL; of those for large head dims, on a device without the shared
  * memory for many rows, that of few rows. Grid: x over (blocks of block_m packed rows) * n_splits, splits
  * fastest; y over KV heads, z over sequences. Splits are of whole blocks of block_n keys. */
 const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_kernel_device *device);
+
+/* The kernel for sm_90a with V in K, of 576 and 512 columns. NULL: there is none for this device, or for this call.
+ * Grid: as those', but blocks of rows fastest. */
+const fa_cache_kernel *fa_hopper_latent_find(fa_cache_ability wanted, const fa_kernel_device *device);
 
 /* The combine of a type. Grid: x over batch * heads_q * seqlen_q rows. */
 const fa_cache_kernel *fa_cache_combine_find(int bf16);
