@@ -187,8 +187,8 @@ fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, vo
     return fa_fail(err, FA_ERR_UNSUPPORTED,
                    "seqlen_q = %lld rows of %lld heads, in %d splits, are more than a grid holds",
                    (long long)a->seqlen_q, (long long)a->heads_q, p->n_splits);
-  fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), blocks, a->heads_kv, a->batch, k->n_threads,
-                             k->shared_bytes, params);
+  fa_launch *l =
+      fa_plan_add(out, FA_ENTRY_OF(k), blocks, a->heads_kv, a->batch, k->n_threads, k->shared_bytes, params);
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
   l->n_maps = k->n_maps;
   l->cluster = k->cluster > 1 ? (unsigned)k->cluster : 0;

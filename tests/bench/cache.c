@@ -1,14 +1,19 @@
 /* Speed of reading a cache when one or a few rows attend to it: bench_kv [row ...], where a row is
  * D,Hq,Hk,S,B[,page[,splits[,rows[,layout]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
- * each head's keys are contiguous. Without arguments, the rows of docs/notes/performance.md. Prints GB/s of keys
- * and values: of one call between two events (median), and of consecutive calls in a graph, which excludes
- * the cost of submitting them. */
+ * each head's keys are contiguous; D 576: V is the first 512 columns of K. Without arguments, the rows of
+ * docs/notes/performance.md. Prints GB/s of keys and values: of one call between two events (median), and of
+ * consecutive calls in a graph, which excludes the cost of submitting them; then TFLOP/s of those, and how much of the
+ * speed it is that memory, as copies of this run show it, and an H100's tensor cores allow. */
+#include "gpu/cuda/target.h"
 #include "gpu/fa.h"
 #include "gpu/plan/make.h"
 #include "tests/bench/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+/* A large product of 16-bit matrices on an H100 (docs/notes/performance.md). */
+static const double TENSOR_CORE_TFLOPS = 790;
 
 typedef struct row {
   int64_t d, hq, hk, s, b, page, splits, rows, layout;
@@ -42,6 +47,10 @@ static void set_keys(const row *r, fa_attention *a, fa_inference *kv, CUdevicept
   kv->page_size = r->page;
 }
 
+static bool is_mla(const row *r) {
+  return r->d == 576;
+}
+
 static void set_problem(const row *r, fa_attention *a, fa_inference *kv) {
   fa_attention_init(a);
   fa_inference_init(kv);
@@ -53,7 +62,10 @@ static void set_problem(const row *r, fa_attention *a, fa_inference *kv) {
   a->head_dim = r->d;
   a->scale = 0.1;
   a->window_right = 0;
-  a->q_stride = a->o_stride = fa_strides_dense(r->rows, r->hq, r->d);
+  a->q_stride = fa_strides_dense(r->rows, r->hq, r->d);
+  a->head_dim_v = is_mla(r) ? 512 : r->d;
+  a->o_stride = fa_strides_dense(r->rows, r->hq, a->head_dim_v);
+  kv->v_in_k = is_mla(r);
   a->lse_stride = (fa_strides){r->hq * r->rows, 1, r->rows};
   kv->splits = r->splits;
 }
@@ -75,7 +87,30 @@ static void make_call(const void *data) {
   exit(1);
 }
 
-static void bench(const row *r) {
+/* us: of a call that reads so many KB. */
+static void print_limits(const row *r, double us, double kb, double copy_gb) {
+  const double columns = is_mla(r) ? 576 + 512 : 2.0 * (double)r->d;
+  const double mflop = 2.0 * columns * (double)(r->hq * r->rows * r->s * r->b) * 1e-6;
+  const double memory_us = kb / copy_gb, cores_us = mflop / TENSOR_CORE_TFLOPS;
+  printf("  %4.0f TFLOP/s, %.2f of what %s allows", mflop / us,
+         (memory_us > cores_us ? memory_us : cores_us) / us,
+         memory_us > cores_us ? "memory" : "tensor cores");
+}
+
+/* Of the kernels that the library chooses on this device. */
+static void make_plan(const call *c, fa_plan *plan) {
+  fa_kernel_device target;
+  fa_error err = {""};
+  const fa_call planned = {
+      .kind = FA_CALL_CACHE, .a = &c->a, .cache = &c->kv, .n_processors = FA_PLAN_PROCESSORS};
+  if (fa_cuda_target(&bench_context()->device, &target, &err) == FA_OK &&
+      fa_plan_make(&planned, &target, plan, &err) == FA_OK)
+    return;
+  fprintf(stderr, "%s\n", err.text);
+  exit(1);
+}
+
+static void bench(const row *r, double copy_gb) {
   call c = {.workspace = 0};
   fa_error err = {""};
   CUdeviceptr ints[2];
@@ -84,7 +119,8 @@ static void bench(const row *r) {
   const int64_t slots = r->page ? r->page : r->s, all = c.kv.cache_rows * slots * r->hk * r->d;
   const size_t cache_bytes = (size_t)all * 2, q_bytes = (size_t)(r->b * r->rows * r->hq * r->d) * 2;
   const CUdeviceptr k = bench_allocate_random(cache_bytes), v = bench_allocate_random(cache_bytes);
-  const CUdeviceptr q = bench_allocate_random(q_bytes), o = bench_allocate(q_bytes), lse = bench_allocate(q_bytes);
+  const CUdeviceptr q = bench_allocate_random(q_bytes), o = bench_allocate(q_bytes),
+                    lse = bench_allocate(q_bytes);
   c.kv.k_cache = (void *)k;
   c.kv.v_cache = (void *)v;
   c.a.q = (const void *)q;
@@ -95,22 +131,21 @@ static void bench(const row *r) {
   c.kv.v_cache_stride = c.kv.k_cache_stride;
 
   fa_plan plan;
-  const fa_call planned = {
-      .kind = FA_CALL_CACHE, .a = &c.a, .cache = &c.kv, .n_processors = FA_PLAN_PROCESSORS};
-  if (fa_forward_kvcache_workspace(&c.a, &c.kv, &c.workspace_bytes, &err) != FA_OK ||
-      fa_plan_make(&planned, NULL, &plan, &err) != FA_OK) {
+  if (fa_forward_kvcache_workspace(&c.a, &c.kv, &c.workspace_bytes, &err) != FA_OK) {
     fprintf(stderr, "%s\n", err.text);
     exit(1);
   }
+  make_plan(&c, &plan);
   c.workspace = bench_allocate(c.workspace_bytes);
   const bench_times t = bench_time(make_call, &c);
-  const double gb = 2.0 * (double)(r->b * r->s * r->hk * r->d) * 2 * 1e-3;
+  const double gb = (is_mla(r) ? 1.0 : 2.0) * (double)(r->b * r->s * r->hk * r->d) * 2 * 1e-3;
   printf("D %3d heads %d/%d S %6d B %2d page %3d rows %d %s splits %3d: one %8.1f us %5.0f GB/s, in a row "
          "%8.1f us "
-         "%5.0f GB/s  %s\n",
+         "%5.0f GB/s",
          (int)r->d, (int)r->hq, (int)r->hk, (int)r->s, (int)r->b, (int)r->page, (int)r->rows,
-         r->layout ? "BHSD" : "BSHD", plan.n_splits, t.one, gb / t.one, t.in_a_row, gb / t.in_a_row,
-         plan.launch[0].kernel.name);
+         r->layout ? "BHSD" : "BSHD", plan.n_splits, t.one, gb / t.one, t.in_a_row, gb / t.in_a_row);
+  print_limits(r, t.in_a_row, gb, copy_gb);
+  printf("  %s\n", plan.launch[0].kernel.name);
   fflush(stdout);
   const CUdeviceptr used[] = {k, v, q, o, lse, c.workspace, ints[0], ints[1]};
   bench_free(used, sizeof used / sizeof *used);
@@ -129,15 +164,18 @@ static row parse(const char *text) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const usual[] = {"128,32,8,8192,1",     "128,32,8,8192,16",      "64,32,32,8192,1",
-                                      "64,32,32,8192,16",    "128,32,8,131072,1",     "128,32,8,131072,16",
-                                      "64,32,32,131072,1",   "128,32,8,8192,16,256",  "64,32,32,8192,16,256",
-                                      "128,32,8,8192,16,16", "128,32,8,8192,1,256",   "128,32,8,131072,1,256",
-                                      "256,16,4,8192,16",    "128,32,8,8192,16,0,0,8"};
+  static const char *const usual[] = {
+      "128,32,8,8192,1",      "128,32,8,8192,16",       "64,32,32,8192,1",      "64,32,32,8192,16",
+      "128,32,8,131072,1",    "128,32,8,131072,16",     "64,32,32,131072,1",    "128,32,8,8192,16,256",
+      "64,32,32,8192,16,256", "128,32,8,8192,16,16",    "128,32,8,8192,1,256",  "128,32,8,131072,1,256",
+      "256,16,4,8192,16",     "128,32,8,8192,16,0,0,8", "576,128,1,8192,64,64", "576,128,1,8192,128,64,0,2",
+      "576,64,1,8192,64,64",  "576,16,1,8192,64,64",    "576,128,1,8192,1,64",  "576,128,1,32768,4,64"};
   bench_open();
+  const double copy_gb = bench_copies();
+  printf("copies: %.0f GB/s\n", copy_gb);
   for (int i = 1; i < argc || (argc == 1 && i <= (int)(sizeof usual / sizeof *usual)); ++i) {
     const row r = parse(argc == 1 ? usual[i - 1] : argv[i]);
-    bench(&r);
+    bench(&r, copy_gb);
   }
   bench_close();
   return 0;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SINGLE = 31, BATCHES = 7, IN_A_ROW = 20, BLOCK_BYTES = 1 << 25 };
+enum { SINGLE = 31, BATCHES = 7, IN_A_ROW = 20, BLOCK_BYTES = 1 << 25, COPY_BYTES = 1 << 29 };
 
 static fa_cuda_context context;
 static char *block; /* random elements */
@@ -19,6 +19,7 @@ static struct {
   CUresult (*instantiate)(CUgraphExec *, CUgraph, unsigned long long);
   CUresult (*launch)(CUgraphExec, CUstream);
   CUresult (*destroy)(CUgraphExec);
+  CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 } graphs;
 
 static void must(CUresult code, const char *what) {
@@ -38,6 +39,7 @@ static void open_graphs(void) {
   *(void **)&graphs.instantiate = dlsym(lib, "cuGraphInstantiateWithFlags");
   *(void **)&graphs.launch = dlsym(lib, "cuGraphLaunch");
   *(void **)&graphs.destroy = dlsym(lib, "cuGraphExecDestroy");
+  *(void **)&graphs.copy = dlsym(lib, "cuMemcpyDtoDAsync_v2");
   must(graphs.create_stream(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 }
 
@@ -139,7 +141,7 @@ static double time_once(void (*make)(const void *), const void *call, CUgraphExe
 }
 
 bench_times bench_time(void (*make)(const void *), const void *call) {
-  double one[SINGLE], many[BATCHES], warm = 0; /* clocks rise under load */
+  double one[SINGLE], many[BATCHES], warm = 0;             /* clocks rise under load */
   for (int i = 0; i < 5; ++i) time_once(make, call, NULL); /* loads the kernels before capture */
   const CUgraphExec in_a_row = capture(make, call);
   for (int i = 0; i < 200 && warm < 50e3; ++i) warm += time_once(make, call, in_a_row) * IN_A_ROW;
@@ -147,4 +149,16 @@ bench_times bench_time(void (*make)(const void *), const void *call) {
   for (int i = 0; i < BATCHES; ++i) many[i] = time_once(make, call, in_a_row);
   graphs.destroy(in_a_row);
   return (bench_times){median(one, SINGLE), median(many, BATCHES)};
+}
+
+static void copy(const void *memory) {
+  const CUdeviceptr *at = memory;
+  must(graphs.copy(at[1], at[0], COPY_BYTES, stream), "cuMemcpyDtoDAsync");
+}
+
+double bench_copies(void) {
+  const CUdeviceptr memory[2] = {bench_allocate(COPY_BYTES), bench_allocate(COPY_BYTES)};
+  const bench_times t = bench_time(copy, memory);
+  bench_free(memory, 2);
+  return 2.0 * COPY_BYTES * 1e-3 / t.in_a_row;
 }

@@ -1,5 +1,5 @@
 /* The case files reach every kernel, on a device with large and on one with small shared memory:
- * cases/kernels.json, for sm_90a cases/hopper.json, for a cache cases/kvcache.json, for the memory-efficient
+ * cases/kernels.json, for sm_90a cases/hopper.json and cases/mla.json, for a cache cases/kvcache.json, for the memory-efficient
  * family cases/memeff.json, and for expressions cases/flex.json. What they compute is judged elsewhere.
  * fa_simt_run is wrapped (CMakeLists.txt) to see what is launched. */
 #include "cases/codec/file.h"
@@ -124,7 +124,8 @@ int main(void) {
                                   {"hopper_backward/main", false},
                                   {"hopper_backward/pair", false}};
   static const source cache[] = {{"cache/forward", false}, {"cache/append", false}, {"cache/gather", false}};
-  fa_case_list list = {0}, of_hopper = {0}, over_cache = {0}, gathered = {0};
+  static const source latent[] = {{"hopper_latent/main", false}};
+  fa_case_list list = {0}, of_hopper = {0}, of_latent = {0}, over_cache = {0}, gathered = {0};
   load("cases/kernels.json", &list);
   run_all(&list, NULL, true);
   CHECK(missing(flash, 2, false) > 0); /* those for small devices: the check can fail */
@@ -134,6 +135,10 @@ int main(void) {
   load("cases/hopper.json", &of_hopper);
   run_all(&of_hopper, "hopper", true);
   CHECK(missing(hopper, 4, true) == 0);
+  load("cases/mla.json", &of_latent);
+  CHECK(missing(latent, 1, false) > 0);
+  run_all(&of_latent, "hopper", false);
+  CHECK(missing(latent, 1, true) == 0);
   load("cases/kvcache.json", &over_cache);
   CHECK(missing(cache, 3, false) > 0);
   run_all(&over_cache, NULL, true);
@@ -143,6 +148,7 @@ int main(void) {
   CHECK(missing(cache, 3, true) == 0);
   fa_case_list_free(&list);
   fa_case_list_free(&of_hopper);
+  fa_case_list_free(&of_latent);
   fa_case_list_free(&over_cache);
   fa_case_list_free(&gathered);
   test_families();

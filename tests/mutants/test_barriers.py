@@ -40,6 +40,7 @@ FAMILIES = {
     "flex": [("host", ["cases/flex.json"], "^(dense|density_30|k_ne_v|mod_columns)$", [1])],
     "cache": [("host", ["cases/kvcache.json"], "^(splits_2|tall_unmasked|splits_causal_tall|page_gqa_splits)$", [1]),
               ("host", ["cases/kvcache_large.json", "cases/mla.json"], "^(window|two_rows)$", [1])],
+    "latent": [("host:hopper", ["cases/mla.json"], "^(rings|rings_128|one_key|rows_128)$", [1])],
     "memeff": [("host", ["cases/memeff.json"],
               "^(bias_b.*|d_72_f32|f32_gqa|d_300|k_ne_v_wide_values|f32_two_passes)$", [1]),
              ("host", ["cases/sinks.json"], "^plain$", [1]),
@@ -71,7 +72,7 @@ HARMLESS = {
 
 # A folder of kernels -> the family whose cases run them; files in none of these also belong to
 # flash.
-FOLDERS = {"hopper": "hopper", "hopper_backward": "hopper", "flex": "flex", "mods": "flex", "cache": "cache", "memeff": "memeff"}
+FOLDERS = {"hopper": "hopper", "hopper_backward": "hopper", "hopper_latent": "latent", "flex": "flex", "mods": "flex", "cache": "cache", "memeff": "memeff"}
 
 
 def kernel_files(endings):
