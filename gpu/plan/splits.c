@@ -16,8 +16,8 @@ static double time_of(const fa_cache_work *load, int64_t splits) {
   const int64_t blocks = load->tiles * splits, processors = load->n_processors;
   const int64_t key_blocks = quotient_up(load->key_blocks, splits), busiest = quotient_up(blocks, processors);
   const double from_memory = BYTES_PER_NS * (double)processors;
-  const double memory =
-      (double)(quotient_up(load->tiles, load->sharing) * load->key_blocks * load->block_bytes) / from_memory;
+  const int64_t from_there = load->sharing > 1 ? quotient_up(load->tiles, load->sharing) : load->tiles;
+  const double memory = (double)(from_there * load->key_blocks * load->block_bytes) / from_memory;
   const double of_block =
       load->block_ns > 0 ? (double)load->block_ns : (double)load->block_bytes / MOST_BYTES_PER_NS;
   const double processor = (double)(busiest * key_blocks) * of_block;
