@@ -87,10 +87,14 @@ static void flex_profile(const fa_problem *p, const plans *x, bool hopper, fa_pr
   out->dbuffer_atomic = true;
 }
 
+/* hopper_forward_config's LAZY = 2. */
+static bool keeps_maximum(const fa_problem *p) {
+  return p->head_dim > 128 || p->head_dim_v > 128;
+}
+
 static void flash_profile(const fa_problem *p, const plans *x, bool hopper, fa_profile *out) {
   const bool is_linear = p->dropout.p > 0 && p->family == FA_MEMEFF;
-  out->max_rounded =
-      hopper && (p->head_dim > 128 || p->head_dim_v > 128); /* hopper_forward_config's LAZY = 2 */
+  out->max_rounded = hopper && keeps_maximum(p);
   if (p->bias.present || is_linear)
     out->exp_scaled = false; /* the biased and mixed kernels subtract the maximum first */
   add_dbias(p, x, hopper, out);
@@ -119,6 +123,7 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *d
     break;
   case FA_PLAN_CACHE: /* or over ordinary keys that are split, with the flash kernels' backward */
     out->max_splits = x.n_splits;
+    out->max_rounded = x.is_hopper && keeps_maximum(p);
     if (x.block_m) fa_profile_add_keys_in_memory(out, x.block_m);
     break;
   default:

@@ -39,9 +39,8 @@ bool fa_hopper_fill_map(fa_tensor_map *map, const fa_attention *a, const void *b
 
 static bool fill_map(fa_tensor_map *map, const fa_attention *a, const void *base, fa_strides s, int64_t rows,
                      int64_t heads, int64_t head_dim, int box_rows) {
-  const fa_hopper_axis axes[3] = {{rows, s.row, box_rows},
-                                  {heads, s.head, 1},
-                                  {fa_attention_is_varlen(a) ? 1 : a->batch, s.batch, 1}};
+  const fa_hopper_axis axes[3] = {
+      {rows, s.row, box_rows}, {heads, s.head, 1}, {fa_attention_is_varlen(a) ? 1 : a->batch, s.batch, 1}};
   return fa_hopper_fill_map(map, a, base, head_dim, axes);
 }
 

@@ -17,8 +17,9 @@ static bool has_whole_pieces(const fa_inference *kv, const fa_kernel *k) {
 static bool is_possible(const fa_call *call, const fa_cache_kernel *portable, const fa_plan *out) {
   const fa_attention *a = call->a;
   const fa_inference *kv = call->cache;
-  return out->aligned && !portable->ability.large && a->scale > 0 && a->chunk == 0 && !a->mask_bits && !a->alibi_slopes &&
-         a->softcap == 0 && !a->cu_seqlens_k && a->seqlen_k > 0 && !(a->leftpad_k && kv->block_table) && kv->splits <= 1;
+  return out->aligned && !portable->ability.large && a->scale > 0 && a->chunk == 0 && !a->mask_bits &&
+         !a->alibi_slopes && a->softcap == 0 && !a->cu_seqlens_k && a->seqlen_k > 0 &&
+         !(a->leftpad_k && kv->block_table) && kv->splits <= 1;
 }
 
 /* Heads that share tiles, as a power of 2: the largest that divides a group, up to the rows of a warp. */
@@ -59,7 +60,8 @@ static bool is_faster(const fa_call *call, const fa_kernel *k, const fa_cache_ke
 /* ---- parameters ---- */
 
 /* Of q or o: a box of so many rows of tiles. */
-static bool fill_rows(fa_tensor_map *map, const fa_attention *a, const void *base, fa_strides s, int pack, int box_rows) {
+static bool fill_rows(fa_tensor_map *map, const fa_attention *a, const void *base, fa_strides s, int pack,
+                      int box_rows) {
   const bool packed = a->cu_seqlens_q != NULL;
   const fa_hopper_axis axes[3] = {{a->heads_q, s.head, 1 << pack},
                                   {packed ? a->total_q : a->seqlen_q, s.row, box_rows >> pack},
@@ -67,8 +69,8 @@ static bool fill_rows(fa_tensor_map *map, const fa_attention *a, const void *bas
   return fa_hopper_fill_map(map, a, base, a->head_dim, axes);
 }
 
-static bool fill_keys(fa_tensor_map *map, const fa_attention *a, const fa_inference *kv, const void *base, fa_strides s,
-                      int piece) {
+static bool fill_keys(fa_tensor_map *map, const fa_attention *a, const fa_inference *kv, const void *base,
+                      fa_strides s, int piece) {
   const fa_hopper_axis axes[3] = {{kv->block_table ? kv->page_size : a->seqlen_k, s.row, piece},
                                   {a->heads_kv, s.head, 1},
                                   {kv->cache_rows, s.batch, 1}};
@@ -78,7 +80,8 @@ static bool fill_keys(fa_tensor_map *map, const fa_attention *a, const fa_infere
 static bool fill_maps(const fa_call *call, fa_hopper_cache_queries q, fa_hopper_cache_params *p) {
   const fa_attention *a = call->a;
   const fa_inference *kv = call->cache;
-  return fill_rows(&p->q, a, q.data, q.stride, p->pack, 64) && fill_rows(&p->o, a, a->o, a->o_stride, p->pack, 16) &&
+  return fill_rows(&p->q, a, q.data, q.stride, p->pack, 64) &&
+         fill_rows(&p->o, a, a->o, a->o_stride, p->pack, 16) &&
          fill_keys(&p->k, a, kv, kv->k_cache, kv->k_cache_stride, p->piece) &&
          fill_keys(&p->v, a, kv, kv->v_cache, kv->v_cache_stride, p->piece);
 }
@@ -123,7 +126,8 @@ bool fa_hopper_add_cache(const fa_call *call, const fa_cache_kernel *portable, f
                          const fa_kernel_device *device, fa_plan *out) {
   const fa_attention *a = call->a;
   const fa_kernel *k = fa_hopper_cache_find(fa_kernel_wanted(a, out->aligned), device);
-  if (!k || !is_possible(call, portable, out) || !has_whole_pieces(call->cache, k) || !is_faster(call, k, portable))
+  if (!k || !is_possible(call, portable, out) || !has_whole_pieces(call->cache, k) ||
+      !is_faster(call, k, portable))
     return false;
   fa_hopper_cache_params *p = fa_plan_params(out, sizeof *p);
   *p = (fa_hopper_cache_params){.batch = 0};
@@ -133,8 +137,8 @@ bool fa_hopper_add_cache(const fa_call *call, const fa_cache_kernel *portable, f
     fa_plan_params_drop(out, sizeof *p);
     return false;
   }
-  fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), tiles < device->hopper ? tiles : device->hopper, 1, 1, k->n_threads,
-                             k->shared_bytes, p);
+  fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), tiles < device->hopper ? tiles : device->hopper, 1, 1,
+                             k->n_threads, k->shared_bytes, p);
   l->n_maps = 4;
   l->counter = &p->tiles.counter;
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;

@@ -124,9 +124,8 @@ static void make(const void *data) {
   const call *c = data;
   fa_error err = {""};
   void *workspace = (void *)c->workspace;
-  check(c->is_cache
-            ? fa_forward_kvcache(&c->a, &c->kv, workspace, c->workspace_bytes, bench_stream(), &err)
-            : fa_forward(&c->a, workspace, c->workspace_bytes, bench_stream(), &err),
+  check(c->is_cache ? fa_forward_kvcache(&c->a, &c->kv, workspace, c->workspace_bytes, bench_stream(), &err)
+                    : fa_forward(&c->a, workspace, c->workspace_bytes, bench_stream(), &err),
         &err);
 }
 
@@ -172,7 +171,8 @@ static void bench_heads(const heads *h) {
   char what[64];
   const double peer = bench(h, (load){16, 0, 0, 512, -1}, "16 x 512 rows, contiguous", 0);
   for (size_t i = 0; i < sizeof pages / sizeof *pages; ++i) {
-    snprintf(what, sizeof what, pages[i] ? "16 x 512 rows, pages of %d" : "16 x 512 rows, cache rows", pages[i]);
+    snprintf(what, sizeof what, pages[i] ? "16 x 512 rows, pages of %d" : "16 x 512 rows, cache rows",
+             pages[i]);
     bench(h, (load){16, 0, 0, 512, pages[i]}, what, peer);
   }
   const double apart = bench(h, (load){48, 0, 0, 1, 64}, "48 x 1 rows, pages of 64", 0) +

@@ -5,7 +5,8 @@ usage: tests/kernels/work.py REPORT.json... [--write]
 
 The reports are of `fa-verify run --backend host...`, which counts products, bytes and barriers (docs/reference/report.md, "work").
 Outputs do not tell whether a kernel visits tiles that the mask hides, or loads one twice; these counts do, and they depend on
-neither machine nor schedule (but for dropout, whose seed every other schedule reads from memory). More of anything is an error.
+neither machine nor schedule (but for dropout, whose seed every other schedule reads from memory, and for caches of more than 32
+sequences, among which a block looks for its next tile from where the last one was). More of anything is an error.
 Less is one too, because the file would hide what comes later: write it anew, and say in the commit what became cheaper.
 --write: takes these reports' counts into the file and keeps its other lines.
 Exit: 0, 1 if a case's work is not what the file says, 2 if it cannot run."""
