@@ -80,7 +80,8 @@ static bool fill_keys(fa_tensor_map *map, const fa_attention *a, const fa_infere
 static bool fill_maps(const fa_call *call, fa_hopper_cache_queries q, fa_hopper_cache_params *p) {
   const fa_attention *a = call->a;
   const fa_inference *kv = call->cache;
-  return fill_rows(&p->q, a, q.data, q.stride, p->pack, 64) &&
+  const void *const from = q.data ? q.data : a->o; /* without a workspace yet, some aligned place */
+  return fill_rows(&p->q, a, from, q.stride, p->pack, 64) &&
          fill_rows(&p->o, a, a->o, a->o_stride, p->pack, 16) &&
          fill_keys(&p->k, a, kv, kv->k_cache, kv->k_cache_stride, p->piece) &&
          fill_keys(&p->v, a, kv, kv->v_cache, kv->v_cache_stride, p->piece);
