@@ -22,7 +22,7 @@ template <int N> struct counters {
     return v + i;
   }
 };
-#define FA_COUNTERS(name, n) static counters<n> name;
+#define FA_COUNTERS(name, n) inline counters<n> name; /* one for all sources */
 FA_DEVICE int counter_fetch_add(unsigned *p) {
   return static_cast<int>(__atomic_fetch_add(p, 1u, __ATOMIC_RELAXED));
 }
