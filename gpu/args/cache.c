@@ -93,9 +93,12 @@ static const char *take_places(const fa_tensor *x, fa_inference *kv) {
 }
 
 /* Lists of keys are dense. */
-static const char *take_lists(const fa_problem *p, const fa_tensor *x, fa_inference *kv) {
+static const char *take_lists(const fa_problem *p, const fa_tensor *x, const fa_attention *a,
+                              fa_inference *kv) {
   const fa_tensor *lists = &x[FA_T_TOPK_INDICES], *length = &x[FA_T_TOPK_LENGTH];
   const int rank = fa_problem_is_varlen(p) ? 2 : 3;
+  if (a->batch == 0 || (fa_problem_is_varlen(p) ? a->total_q : a->seqlen_q) == 0)
+    return NULL; /* nothing may be nowhere */
   if (check_ints(lists, rank) || lists->shape[rank - 1] != kv->topk || lists->stride[rank - 2] != kv->topk ||
       (rank == 3 && lists->stride[0] != lists->shape[1] * kv->topk))
     return "topk_indices is missing, not int32, or of another shape";
@@ -120,7 +123,7 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   if (!why) why = take_places(x, kv);
   if (!why && kv->n_new > 0) why = take_new(p, x, kv);
   if (!why && kv->rotary_dim > 0) why = take_rotary(p, x, kv);
-  if (!why && kv->topk_indices) why = take_lists(p, x, kv);
+  if (!why && kv->topk_indices) why = take_lists(p, x, a, kv);
   if (why) return why;
   a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
   kv->k_cache = x[FA_T_K].data;
