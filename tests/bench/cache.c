@@ -3,7 +3,7 @@
  * each head's keys are contiguous; D 576: V is the first 512 columns of K. Without arguments, the rows of
  * docs/notes/performance.md. Prints GB/s of keys and values: of one call between two events (median), and of
  * consecutive calls in a graph, which excludes the cost of submitting them; then TFLOP/s of those, and how much of the
- * speed it is that memory, as copies of this run show it, and an H100's tensor cores allow. */
+ * speed it is that an H100's memory and tensor cores allow. */
 #include "gpu/cuda/target.h"
 #include "gpu/fa.h"
 #include "gpu/plan/make.h"
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A large product of 16-bit matrices on an H100 (docs/notes/performance.md). */
-static const double TENSOR_CORE_TFLOPS = 790;
+/* Of an H100: a large product of 16-bit matrices, and what copies of large tensors read and write. */
+static const double TENSOR_CORE_TFLOPS = 790, MEMORY_GB = 3020;
 
 typedef struct row {
   int64_t d, hq, hk, s, b, page, splits, rows, layout;
@@ -88,10 +88,10 @@ static void make_call(const void *data) {
 }
 
 /* us: of a call that reads so many KB. */
-static void print_limits(const row *r, double us, double kb, double copy_gb) {
+static void print_limits(const row *r, double us, double kb) {
   const double columns = is_mla(r) ? 576 + 512 : 2.0 * (double)r->d;
   const double mflop = 2.0 * columns * (double)(r->hq * r->rows * r->s * r->b) * 1e-6;
-  const double memory_us = kb / copy_gb, cores_us = mflop / TENSOR_CORE_TFLOPS;
+  const double memory_us = kb / MEMORY_GB, cores_us = mflop / TENSOR_CORE_TFLOPS;
   printf("  %4.0f TFLOP/s, %.2f of what %s allows", mflop / us,
          (memory_us > cores_us ? memory_us : cores_us) / us,
          memory_us > cores_us ? "memory" : "tensor cores");
@@ -110,7 +110,7 @@ static void make_plan(const call *c, fa_plan *plan) {
   exit(1);
 }
 
-static void bench(const row *r, double copy_gb) {
+static void bench(const row *r) {
   call c = {.workspace = 0};
   fa_error err = {""};
   CUdeviceptr ints[2];
@@ -144,7 +144,7 @@ static void bench(const row *r, double copy_gb) {
          "%5.0f GB/s",
          (int)r->d, (int)r->hq, (int)r->hk, (int)r->s, (int)r->b, (int)r->page, (int)r->rows,
          r->layout ? "BHSD" : "BSHD", plan.n_splits, t.one, gb / t.one, t.in_a_row, gb / t.in_a_row);
-  print_limits(r, t.in_a_row, gb, copy_gb);
+  print_limits(r, t.in_a_row, gb);
   printf("  %s\n", plan.launch[0].kernel.name);
   fflush(stdout);
   const CUdeviceptr used[] = {k, v, q, o, lse, c.workspace, ints[0], ints[1]};
@@ -171,11 +171,9 @@ int main(int argc, char **argv) {
       "256,16,4,8192,16",     "128,32,8,8192,16,0,0,8", "576,128,1,8192,64,64", "576,128,1,8192,128,64,0,2",
       "576,64,1,8192,64,64",  "576,16,1,8192,64,64",    "576,128,1,8192,1,64",  "576,128,1,32768,4,64"};
   bench_open();
-  const double copy_gb = bench_copies();
-  printf("copies: %.0f GB/s\n", copy_gb);
   for (int i = 1; i < argc || (argc == 1 && i <= (int)(sizeof usual / sizeof *usual)); ++i) {
     const row r = parse(argc == 1 ? usual[i - 1] : argv[i]);
-    bench(&r, copy_gb);
+    bench(&r);
   }
   bench_close();
   return 0;

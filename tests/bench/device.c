@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SINGLE = 31, BATCHES = 7, IN_A_ROW = 20, BLOCK_BYTES = 1 << 25, COPY_BYTES = 1 << 29 };
+enum { SINGLE = 31, BATCHES = 7, IN_A_ROW = 20, BLOCK_BYTES = 1 << 25 };
 
 static fa_cuda_context context;
 static char *block; /* random elements */
@@ -19,7 +19,6 @@ static struct {
   CUresult (*instantiate)(CUgraphExec *, CUgraph, unsigned long long);
   CUresult (*launch)(CUgraphExec, CUstream);
   CUresult (*destroy)(CUgraphExec);
-  CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 } graphs;
 
 static void must(CUresult code, const char *what) {
@@ -39,7 +38,6 @@ static void open_graphs(void) {
   *(void **)&graphs.instantiate = dlsym(lib, "cuGraphInstantiateWithFlags");
   *(void **)&graphs.launch = dlsym(lib, "cuGraphLaunch");
   *(void **)&graphs.destroy = dlsym(lib, "cuGraphExecDestroy");
-  *(void **)&graphs.copy = dlsym(lib, "cuMemcpyDtoDAsync_v2");
   must(graphs.create_stream(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 }
 
@@ -149,16 +147,4 @@ bench_times bench_time(void (*make)(const void *), const void *call) {
   for (int i = 0; i < BATCHES; ++i) many[i] = time_once(make, call, in_a_row);
   graphs.destroy(in_a_row);
   return (bench_times){median(one, SINGLE), median(many, BATCHES)};
-}
-
-static void copy(const void *memory) {
-  const CUdeviceptr *at = memory;
-  must(graphs.copy(at[1], at[0], COPY_BYTES, stream), "cuMemcpyDtoDAsync");
-}
-
-double bench_copies(void) {
-  const CUdeviceptr memory[2] = {bench_allocate(COPY_BYTES), bench_allocate(COPY_BYTES)};
-  const bench_times t = bench_time(copy, memory);
-  bench_free(memory, 2);
-  return 2.0 * COPY_BYTES * 1e-3 / t.in_a_row;
 }

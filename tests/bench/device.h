@@ -26,7 +26,4 @@ typedef struct bench_times {
 } bench_times;
 bench_times bench_time(void (*make)(const void *call), const void *call);
 
-/* GB/s of memory, read and written, that no cache holds. */
-double bench_copies(void);
-
 #endif
