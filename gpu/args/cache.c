@@ -97,14 +97,14 @@ static const char *take_lists(const fa_problem *p, const fa_tensor *x, const fa_
                               fa_inference *kv) {
   const fa_tensor *lists = &x[FA_T_TOPK_INDICES], *length = &x[FA_T_TOPK_LENGTH];
   const int rank = fa_problem_is_varlen(p) ? 2 : 3;
-  if (a->batch == 0 || (fa_problem_is_varlen(p) ? a->total_q : a->seqlen_q) == 0)
-    return NULL; /* nothing may be nowhere */
-  if (check_ints(lists, rank) || lists->shape[rank - 1] != kv->topk || lists->stride[rank - 2] != kv->topk ||
-      (rank == 3 && lists->stride[0] != lists->shape[1] * kv->topk))
+  const bool none = a->batch == 0 || (rank == 2 ? a->total_q : a->seqlen_q) == 0; /* no memory either */
+  if (!none &&
+      (check_ints(lists, rank) || lists->shape[rank - 1] != kv->topk || lists->stride[rank - 2] != kv->topk ||
+       (rank == 3 && lists->stride[0] != lists->shape[1] * kv->topk)))
     return "topk_indices is missing, not int32, or of another shape";
-  if (kv->topk_length && check_ints(length, 1))
+  if (kv->topk_length && a->batch > 0 && check_ints(length, 1))
     return "topk_length is missing, not int32, or of another rank";
-  kv->topk_indices = (const int32_t *)(const void *)lists->data;
+  if (!none) kv->topk_indices = (const int32_t *)(const void *)lists->data;
   kv->topk_length = (const int32_t *)(const void *)length->data;
   return NULL;
 }

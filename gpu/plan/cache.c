@@ -5,7 +5,6 @@
 #include "gpu/call/check_cache.h"
 #include "gpu/kernels/registry/select.h"
 #include "gpu/plan/cache_forward.h"
-#include "gpu/plan/cache_gather.h"
 #include "gpu/plan/hopper_cache.h"
 #include "gpu/plan/latent.h"
 

@@ -1,6 +1,6 @@
 /* The kernels of ordinary keys over a cache. They take it as it lies where strides can say so; of pages, of cache rows in
  * another order and beside packed queries they are given a copy in the workspace, which costs a read and a write of all keys. */
-#include "gpu/plan/cache_gather.h"
+#include "gpu/plan/parts.h"
 
 #include "gpu/call/check.h"
 #include "gpu/call/check_cache.h"

@@ -4,7 +4,6 @@
 #include "gpu/call/check_cache.h"
 #include "gpu/call/check_merge.h"
 #include "gpu/call/choose.h"
-#include "gpu/plan/cache_gather.h"
 #include "gpu/plan/parts.h"
 
 void *fa_plan_params(fa_plan *p, size_t bytes) {

@@ -173,7 +173,7 @@ expect exits 0
 expect_found operand_pv=io accumulator_pv=mma p=bf16 ds=bf16 dp=f32 delta=stored_o p_kept=false block_n=128 gqa_partials_rounded=false dropout='flash, 7 rounds'
 probe f32 host --strict
 expect exits 0
-expect_found operand_qk=3xtf32 operand_pv=3xtf32 operand_dk=3xtf32 accumulator_pv=mma p=f32 ds=f32 delta=stored_o p_kept=false dropout='memeff, 10 rounds'
+expect_found operand_qk=3xtf32 operand_pv=3xtf32 operand_dk=3xtf32 accumulator_pv=mma p=f32 ds=f32 delta=stored_o p_kept=false dropout='flash, 7 rounds'
 probe f32 ref-f32 --strict --json out.json
 expect exits 0
 expect grep -q '"field":.*"accumulator_pv"' out.json
