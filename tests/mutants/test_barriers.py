@@ -67,6 +67,13 @@ HARMLESS = {
     "sync_warp(); /* every lane is done with this key block */":
         "the lane that arrives also waits for the bulk stores, before which a barrier of its own has all lanes' writes; "
         "the barrier stays because only it says that of lanes that have nothing to store",
+    "ldmatrix_x4(q.step[i], latent_q_chunk<C>(row, 2 * i + lane / 16)); fence_async();":
+        "the executor orders a bulk copy's writes after reads by the barrier alone; the fence stays because a device may not",
+    "sync_warp(); /* or the compiler would begin with more than it has registers for */":
+        "it orders no accesses at all, only what the compiler does first",
+    "producer.load(work, i + C::STAGES - 1); sync_warp();":
+        "the other lanes wait for nothing that the first has loaded without its barrier; it stays so that the MMAs, which ask for "
+        "whole warps, find them together",
 }
 
 
