@@ -52,7 +52,8 @@ static bool span_fits(const fa_case *c, fa_tensor_id id, int64_t *span) {
   *span = shape[3];
   for (int i = 0; i < 3; ++i) {
     int axis = order[fixed ? FA_LAYOUT_BHSD : c->layout][i];
-    int64_t n = r->expand[axis] ? 1 : shape[axis];
+    int64_t n =
+        r->expand[axis] || shape[axis] == 0 ? 1 : shape[axis]; /* an empty axis makes no other's shorter */
     if (__builtin_add_overflow(*span, r->gap[axis], span) || __builtin_mul_overflow(*span, n, span))
       return false;
   }

@@ -226,6 +226,10 @@ static void test_contradictions(void) {
   expect_case("\"strides\": {\"q\": {\"gap\": [8589934592, 0, 0]}}, \"batch\": 9",
               ".strides.q: tensor q would span more than 34359738368 elements");
   expect_case(
+      "\"family\": \"merge\", \"seqlen_q\": 0, \"strides\": {\"do_parts\": {\"gap\": [0, 0, 4294967333]}}, "
+      "\"merge\": {\"parts\": 33}",
+      ".strides.do_parts: tensor do_parts would span more than 34359738368 elements");
+  expect_case(
       "\"family\": \"kvcache\", \"seqlen_q\": 1, \"seqlen_k\": 64, \"kvcache\": {\"len\": [0], "
       "\"page_size\": 64}, \"strides\": {\"k\": {\"gap\": [0, 200000000, 0]}}", /* the spare pages count */
       ".strides.k: tensor k would span more than 34359738368 elements");
