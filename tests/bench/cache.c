@@ -22,22 +22,12 @@ typedef struct row {
 /* Sets every length to the whole row, and the pages to an irregular order. */
 static void set_keys(const row *r, fa_attention *a, fa_inference *kv, CUdeviceptr ints[2]) {
   const int64_t pages = r->page ? (r->s + r->page - 1) / r->page : 0, n = r->b * pages;
-  int32_t *lengths = malloc((size_t)r->b * 4), *table = malloc((size_t)(n ? n : 1) * 4);
-  if (!lengths || !table) exit(1);
+  int32_t *lengths = malloc((size_t)r->b * 4);
+  if (!lengths) exit(1);
   for (int64_t i = 0; i < r->b; ++i) lengths[i] = (int32_t)r->s;
-  for (int64_t i = 0; i < n; ++i) table[i] = (int32_t)i;
-  uint64_t x = 1;
-  for (int64_t i = n - 1; i > 0; --i) {
-    x = x * 6364136223846793005u + 1442695040888963407u;
-    const int64_t j = (int64_t)((x >> 33) % (uint64_t)(i + 1));
-    const int32_t t = table[i];
-    table[i] = table[j];
-    table[j] = t;
-  }
   ints[0] = bench_upload(lengths, (size_t)r->b);
-  ints[1] = bench_upload(table, (size_t)n);
+  ints[1] = bench_upload_pages(n);
   free(lengths);
-  free(table);
   kv->cache_seqlens = (const int32_t *)ints[0];
   kv->cache_rows = r->page ? n : r->b;
   a->seqlen_k = r->s;

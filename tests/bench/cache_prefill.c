@@ -82,22 +82,10 @@ static int64_t set_queries(const heads *h, const load *l, call *c) {
 /* Pages in an irregular order. */
 static void set_pages(const load *l, call *c) {
   const int pages = KEYS / l->page, n = l->batch * pages;
-  int32_t *table = malloc((size_t)n * 4);
-  uint64_t x = 1;
-  if (!table) exit(1);
-  for (int i = 0; i < n; ++i) table[i] = i;
-  for (int i = n - 1; i > 0; --i) {
-    x = x * 6364136223846793005u + 1442695040888963407u;
-    const int j = (int)((x >> 33) % (uint64_t)(i + 1));
-    const int32_t t = table[i];
-    table[i] = table[j];
-    table[j] = t;
-  }
-  c->kv.block_table = keep(c, bench_upload(table, (size_t)n));
+  c->kv.block_table = keep(c, bench_upload_pages(n));
   c->kv.block_table_stride = c->kv.max_pages = pages;
   c->kv.page_size = l->page;
   c->kv.cache_rows = n;
-  free(table);
 }
 
 static void set_keys(const heads *h, const load *l, call *c) {

@@ -97,6 +97,23 @@ CUdeviceptr bench_upload(const int32_t *from, size_t n) {
   return p;
 }
 
+CUdeviceptr bench_upload_pages(int64_t n) {
+  int32_t *table = malloc((size_t)(n ? n : 1) * 4);
+  uint64_t x = 1;
+  if (!table) exit(1);
+  for (int64_t i = 0; i < n; ++i) table[i] = (int32_t)i;
+  for (int64_t i = n - 1; i > 0; --i) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    const int64_t j = (int64_t)((x >> 33) % (uint64_t)(i + 1));
+    const int32_t t = table[i];
+    table[i] = table[j];
+    table[j] = t;
+  }
+  const CUdeviceptr p = bench_upload(table, (size_t)n);
+  free(table);
+  return p;
+}
+
 void bench_free(const CUdeviceptr *memory, int n) {
   for (int i = 0; i < n; ++i) context.driver->cuMemFree(memory[i]);
 }

@@ -17,6 +17,8 @@ CUdeviceptr bench_allocate(size_t bytes);
 /* Full of bf16 numbers between -2 and 2. */
 CUdeviceptr bench_allocate_random(size_t bytes);
 CUdeviceptr bench_upload(const int32_t *from, size_t n);
+/* The numbers below n in an irregular order, always the same: a block table whose pages do not lie in a row. */
+CUdeviceptr bench_upload_pages(int64_t n);
 void bench_free(const CUdeviceptr *memory, int n);
 
 /* Medians, in microseconds: of a call between two events, and of one among consecutive calls in a graph, which excludes
