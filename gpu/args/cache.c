@@ -1,6 +1,8 @@
 /* The kvcache family's problem and tensors to the arguments of fa_forward_kvcache. */
 #include "gpu/args/problem.h"
 
+#include "gpu/call/check.h"
+
 void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   static const int32_t present[1];
   static const uint16_t table[1];
@@ -97,7 +99,7 @@ static const char *take_lists(const fa_problem *p, const fa_tensor *x, const fa_
                               fa_inference *kv) {
   const fa_tensor *lists = &x[FA_T_TOPK_INDICES], *length = &x[FA_T_TOPK_LENGTH];
   const int rank = fa_problem_is_varlen(p) ? 2 : 3;
-  const bool none = a->batch == 0 || (rank == 2 ? a->total_q : a->seqlen_q) == 0; /* no memory either */
+  const bool none = fa_attention_is_empty(a); /* no memory either */
   if (!none &&
       (check_ints(lists, rank) || lists->shape[rank - 1] != kv->topk || lists->stride[rank - 2] != kv->topk ||
        (rank == 3 && lists->stride[0] != lists->shape[1] * kv->topk)))

@@ -33,6 +33,11 @@ bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) 
          (fa_attention_is_varlen(a) || s.batch % n == 0);
 }
 
+bool fa_cache_is_aligned(const fa_attention *a, const void *data, fa_strides s) {
+  const int64_t n = 16 / fa_attention_element_bytes(a);
+  return fa_rows_are_aligned(a, data, s) && s.batch % n == 0;
+}
+
 bool fa_bias_is_aligned(const fa_attention *a, const void *data, fa_strides s) {
   const int64_t n = 16 / fa_attention_element_bytes(a);
   return a->seqlen_k % n == 0 && s.batch % n == 0 && fa_rows_are_aligned(a, data, s);

@@ -56,12 +56,6 @@ static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cac
   if (rotates_queries(a, kv)) p->q_stride = fa_kernel_strides_of(queries_stride(a), true);
 }
 
-/* Keys have a batch axis, whatever queries have. */
-static bool are_aligned(const fa_attention *a, const void *data, fa_strides s) {
-  const int64_t n = 16 / fa_attention_element_bytes(a);
-  return fa_rows_are_aligned(a, data, s) && s.batch % n == 0;
-}
-
 static void fill_part(const fa_attention *a, fa_cache_append_params *p, int part, const void *from,
                       fa_strides from_stride, void *to, fa_strides to_stride, int64_t rows, int64_t heads) {
   p->from[part] = (const uint16_t *)from;
@@ -70,7 +64,7 @@ static void fill_part(const fa_attention *a, fa_cache_append_params *p, int part
   p->to_stride[part] = fa_kernel_strides_of(to_stride, true);
   p->rows[part] = (int)rows;
   p->heads[part] = (int)heads;
-  p->aligned[part] = are_aligned(a, from, from_stride) && are_aligned(a, to, to_stride);
+  p->aligned[part] = fa_cache_is_aligned(a, from, from_stride) && fa_cache_is_aligned(a, to, to_stride);
 }
 
 static void fill_append(const fa_attention *a, const fa_inference *kv, fa_cache_append_params *p) {
@@ -98,18 +92,13 @@ static void fill_append(const fa_attention *a, const fa_inference *kv, fa_cache_
 
 /* ---- launches ---- */
 
-/* 16 bytes at a time do for 16-bit rows of whole eights. */
-static bool goes_by_elements(const fa_attention *a) {
-  return a->dtype == FA_F32 || a->head_dim % 8 != 0 || fa_attention_head_dim_v(a) % 8 != 0;
-}
-
 /* Of parts [first, end) of p, which have p->head_dim columns. */
 static void add_parts(const fa_attention *a, fa_cache_append_params *p, int first, int end, fa_plan *out) {
   int64_t most = 0;
   p->first_part = first;
   for (int i = first; i < end; ++i)
     if ((int64_t)p->rows[i] * p->heads[i] > most) most = (int64_t)p->rows[i] * p->heads[i];
-  const bool by_elements = goes_by_elements(a);
+  const bool by_elements = fa_cache_goes_by_elements(a);
   int64_t blocks =
       fa_blocks_of(most * (by_elements ? p->head_dim : p->head_dim / 8), FA_CACHE_APPEND_THREADS);
   if (blocks > FA_CACHE_APPEND_MAX_GRID_X) blocks = FA_CACHE_APPEND_MAX_GRID_X;
@@ -166,8 +155,8 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
   const bool copied = rotates_queries(a, kv); /* q, to where rows are aligned */
   out->family = FA_PLAN_CACHE;
   out->aligned = (copied || fa_rows_are_aligned(a, a->q, a->q_stride)) &&
-                 are_aligned(a, kv->k_cache, kv->k_cache_stride) &&
-                 (kv->v_in_k || are_aligned(a, kv->v_cache, kv->v_cache_stride)) &&
+                 fa_cache_is_aligned(a, kv->k_cache, kv->k_cache_stride) &&
+                 (kv->v_in_k || fa_cache_is_aligned(a, kv->v_cache, kv->v_cache_stride)) &&
                  fa_rows_are_aligned(a, a->o, a->o_stride);
   const fa_cache_kernel *k = fa_cache_kernel_of(a, kv, out->aligned, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;

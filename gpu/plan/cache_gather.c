@@ -10,11 +10,14 @@
 /* For what has no address yet: aligned, and nobody follows it. */
 #define NOWHERE ((void *)256)
 
+bool fa_cache_goes_by_elements(const fa_attention *a) {
+  return a->dtype == FA_F32 || a->head_dim % 8 != 0 || fa_attention_head_dim_v(a) % 8 != 0;
+}
+
 /* Rows that the kernels over a cache do not have. */
 static bool has_other_rows(const fa_attention *a) {
-  const int64_t d = a->head_dim, dv = fa_attention_head_dim_v(a);
-  return a->dtype == FA_F32 || d > FA_CACHE_MAX_HEAD_DIM || dv > FA_CACHE_MAX_HEAD_DIM_V || d % 8 != 0 ||
-         dv % 8 != 0;
+  return fa_cache_goes_by_elements(a) || a->head_dim > FA_CACHE_MAX_HEAD_DIM ||
+         fa_attention_head_dim_v(a) > FA_CACHE_MAX_HEAD_DIM_V;
 }
 
 bool fa_cache_is_gathered(const fa_attention *a) {
@@ -80,18 +83,13 @@ static fa_strides in_halves(fa_strides s, int halves) {
   return (fa_strides){s.batch * halves, s.row * halves, s.head * halves};
 }
 
-static bool is_aligned(const void *data, fa_strides s, int64_t columns) {
-  return (uintptr_t)data % 16 == 0 && s.batch % 8 == 0 && s.row % 8 == 0 && s.head % 8 == 0 &&
-         columns % 8 == 0;
-}
-
-static void fill_part(fa_cache_gather_params *p, int part, const void *from, fa_strides s, int64_t columns,
-                      int halves) {
-  s = in_halves(s, halves);
+static void fill_part(const fa_attention *a, fa_cache_gather_params *p, int part, const void *from,
+                      fa_strides s, int64_t columns) {
+  const int halves = fa_attention_element_bytes(a) / 2;
   p->from[part] = from;
-  p->from_stride[part] = fa_kernel_strides_of(s, true);
+  p->from_stride[part] = fa_kernel_strides_of(in_halves(s, halves), true);
   p->columns[part] = (int)(columns * halves);
-  p->aligned[part] = is_aligned(from, s, columns * halves);
+  p->aligned[part] = fa_cache_is_aligned(a, from, s) && p->columns[part] % 8 == 0;
 }
 
 static fa_cache_gather_params *fill(const fa_attention *a, const fa_inference *kv, fa_plan *out) {
@@ -104,9 +102,8 @@ static fa_cache_gather_params *fill(const fa_attention *a, const fa_inference *k
                                 .block_table = kv->block_table,
                                 .block_table_stride = kv->block_table_stride,
                                 .page_size = (int)kv->page_size};
-  const int halves = fa_attention_element_bytes(a) / 2;
-  fill_part(p, 0, kv->k_cache, kv->k_cache_stride, a->head_dim, halves);
-  if (!kv->v_in_k) fill_part(p, 1, kv->v_cache, kv->v_cache_stride, fa_attention_head_dim_v(a), halves);
+  fill_part(a, p, 0, kv->k_cache, kv->k_cache_stride, a->head_dim);
+  if (!kv->v_in_k) fill_part(a, p, 1, kv->v_cache, kv->v_cache_stride, fa_attention_head_dim_v(a));
   return p;
 }
 

@@ -42,6 +42,8 @@ static inline void fa_plan_blocks(fa_plan *p, int block_m, int block_n) {
 
 /* 16-byte copies need every row of the tensor to begin on 16 bytes. */
 bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s);
+/* The same of keys in a cache, and of new ones: they have a batch axis, whatever queries have. */
+bool fa_cache_is_aligned(const fa_attention *a, const void *data, fa_strides s);
 /* All of q, k, v, o; and whole rows too, where the kernels ask for that. */
 bool fa_attention_is_aligned(const fa_attention *a);
 /* Those of a backward call too. */
@@ -84,6 +86,9 @@ fa_status fa_flex_backward_supported(const fa_attention *a, fa_error *err);
 
 /* A bias, dropout, expressions or block lists; f32, and head dims that the kernels over a cache do not take. */
 bool fa_cache_is_gathered(const fa_attention *a);
+
+/* Rows that are not copied 16 bytes at a time, which do for 16-bit rows of whole eights. */
+bool fa_cache_goes_by_elements(const fa_attention *a);
 
 /* Whether there are kernels for such a call, if its rows are aligned. */
 fa_status fa_cache_gathered_supported(const fa_attention *a, const fa_inference *kv,
