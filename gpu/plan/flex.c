@@ -5,6 +5,7 @@
 #include "gpu/kernels/registry/select.h"
 #include "gpu/plan/flex_parts.h"
 #include "gpu/plan/hopper.h"
+#include "gpu/plan/split.h"
 
 #define MAX_LIST ((int64_t)1 << 38) /* entries of a tile list */
 
@@ -130,6 +131,8 @@ static void add_hopper(fa_flex_builder *b, const fa_kernel *k, const fa_kernel_d
 }
 
 fa_status fa_flex_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
+  if (a->splits > 1)
+    return fa_split_supported(a, device, err); /* which says what they are not together with */
   if (portable_kernel(a, device)) return FA_OK;
   return fa_fail(err, FA_ERR_UNSUPPORTED,
                  "flex: every forward kernel needs more than the device's %zu bytes of shared memory",

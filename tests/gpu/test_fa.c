@@ -170,6 +170,24 @@ static void test_combinations(void) {
       "mask_bits: not together with a head_dim above 256");
 }
 
+/* The backward pass knows no splits, and ignores them. */
+static void test_splits_beside_expressions(void) {
+  fa_attention a;
+  fa_gradients g;
+  fa_flex nothing;
+  fa_error err = {""};
+  valid(&a, &g);
+  fa_flex_init(&nothing);
+  a.flex = &nothing;
+  CHECK_MSG(fa_forward_check(&a, &err) == FA_OK && fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
+  a.splits = 2;
+  CHECK_MSG(fa_forward_check(&a, &err) == FA_ERR_UNSUPPORTED &&
+                strstr(err.text, "splits = 2: not together with expressions or block lists"),
+            "%s", err.text);
+  CHECK(fa_forward(&a, memory, 1 << 20, NULL, &err) == FA_ERR_UNSUPPORTED);
+  CHECK_MSG(fa_backward_check(&a, &g, &err) == FA_OK, "%s", err.text);
+}
+
 #define TAKEN(change)                                                                                        \
   do {                                                                                                       \
     fa_attention a;                                                                                          \
@@ -403,6 +421,7 @@ int main(void) {
   test_numbers();
   test_tensors();
   test_combinations();
+  test_splits_beside_expressions();
   test_features_of_two_families();
   test_good();
   test_memeff_workspace();
