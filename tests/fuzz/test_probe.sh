@@ -70,6 +70,7 @@ variant root_scale=1 f32 operand_qk=io
 
 # ---- subjects that take one kind of call only: the same answers, as far as such a call can be asked ----
 alike() { # KIND NAME SETTINGS DTYPE
+  share_has $((n_variants++)) || return 0
   asked "$3" "$4"
   grep '^  [a-z]' out >usual.txt
   asked "$3,only=$1" "$4" asked_as="$2"
@@ -118,6 +119,7 @@ variant lse_alibi_column=1 f32 lse.alibi=column
 
 # ---- what it computes: nothing but an error ----
 wrong() { # SETTINGS TEXT
+  share_has $((n_variants++)) || return 0
   settings=$1
   probe f32 "plugin:$plugin" --strict
   expect exits 1
@@ -142,6 +144,7 @@ wrong dlse_ignored=1 'dlse +ignored'
 
 # ---- declarations that are not kept ----
 claims() { # SETTINGS HELLO DTYPE TEXT
+  share_has $((n_variants++)) || return 0
   settings=$1 hello=$2
   probe "$3" "plugin:$plugin" --strict
   expect exits 1

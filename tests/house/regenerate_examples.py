@@ -9,8 +9,9 @@ keeps the first 12 lines of what each prints, `<!-- example: 200 columns -->` so
 Commands run in a folder of their own that has the repository's folders and BUILD as `build`; `ninja -C build mutants/NAME.so` builds
 that mutant for the examples alone.
 
---check changes nothing: exit status 1 if a page does not show what its commands print. Times and counts of runs may differ, other numbers by 1 %, as they
-do from one processor to another. Afterwards pages with one fault each are checked, and every fault must be found."""
+--check changes nothing: exit status 1 if a page does not show what its commands print. Times and counts of runs may differ, other
+numbers by 1 %, as they do from one processor to another. Afterwards pages with one fault each are checked, and every fault must be
+found. It tries a share of the examples where it is asked to (tests/support/share.h)."""
 import argparse
 import itertools
 import os
@@ -19,6 +20,9 @@ import re
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from share import share  # noqa: E402
 
 PAGES = ["README.md", *sorted(str(p) for p in pathlib.Path("docs").rglob("*.md"))]
 EXAMPLE = re.compile(r"^<!-- example(?:: (?P<options>[^>]*))? -->\n```\n(?P<block>.*?)^```$", re.M | re.S)
@@ -80,9 +84,11 @@ def shortened(text, options):
     return "".join((f"{line[:columns]}..." if columns and len(line) > columns else line) + "\n" for line in lines)
 
 
-def rewritten(page, machine, report):
-    """The page with what its commands print now. report(old block, new block) is called for each example."""
+def rewritten(page, machine, report, wanted):
+    """The page with what its commands print now, of the blocks of examples that are wanted. report(old block, new block) is called for each."""
     def again(example):
+        if example["block"] not in wanted:
+            return example[0]
         block = ""
         for command in commands(example["block"]):
             block += command + "\n" + shortened(machine.output(command[2:]), example["options"])
@@ -136,10 +142,13 @@ def main():
     options = parser.parse_args()
     machine = Machine(options.build, options.cxx, options.cc)
     stale, found = [], []
-    for name in PAGES:
-        page = pathlib.Path(name).read_text(encoding="utf-8")
+    pages = {name: pathlib.Path(name).read_text(encoding="utf-8") for name in PAGES}
+    wanted = [example["block"] for page in pages.values() for example in EXAMPLE.finditer(page)]
+    if options.check:
+        wanted = share(wanted)
+    for name, page in pages.items():
         blocks = []
-        new = rewritten(page, machine, lambda old, now: blocks.append((old, now)))
+        new = rewritten(page, machine, lambda old, now: blocks.append((old, now)), set(wanted))
         stale += [(name, old, now) for old, now in blocks if not alike(old, now)]
         found += blocks
         if not options.check and any(not alike(old, now) for old, now in blocks):
