@@ -3,8 +3,8 @@
 An entry has: title, class, library (its distribution on PyPI), version, adapter, upstream ("none found", or where it is known), rule (of
 rival_rules.py), when (a predicate, below), and rivals, which rival_rules.py writes. It may have: states (how its cases fail, FAIL if it
 says nothing), adapters (others that show it too), needs ("gpu", or a flag of the processor, as /proc/cpuinfo names it), environment (variables under
-which the adapter shows it), passing (names of cases that pass, and make the next one fail). Needs nothing but Python, except
-for `predicate`, which needs the package."""
+which the adapter shows it), passing (names of cases that pass: they make the next one fail, or the adapter avoids the fault since).
+Needs nothing but Python, except for `predicate`, which needs the package."""
 
 from __future__ import annotations
 

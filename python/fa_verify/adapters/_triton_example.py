@@ -54,12 +54,14 @@ def forward(
         end = tl.minimum(sk, (tl.program_id(0) + 1) * M + shift)
     for first in range(0, end, N):
         j = first + tl.arange(0, N)
-        s = _scores(q, _tile(k_base, j, columns, sk, d, k_s), i, j, sq, sk, shift, scale, CAUSAL)
+        # V here and not where it is needed, so that its tile has an address of its own in shared memory: where K and V took turns at one,
+        # ptxas 12.8.93 lost where V begins (docs/findings.md#triton-narrow-values).
+        k, v = _tile(k_base, j, columns, sk, d, k_s), _tile(v_base, j, v_columns, sk, dv, v_s)
+        s = _scores(q, k, i, j, sq, sk, shift, scale, CAUSAL)
         new_top = tl.maximum(top, tl.max(s, 1))
         shown = tl.where(new_top == float("-inf"), 0.0, new_top)
         p = tl.exp2(s - shown[:, None])
         shrink = tl.exp2(top - shown)
-        v = _tile(v_base, j, v_columns, sk, dv, v_s)
         total = total * shrink + tl.sum(p, 1)
         o = o * shrink[:, None] + tl.dot(p.to(v.dtype), v)
         top = new_top
