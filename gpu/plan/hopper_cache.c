@@ -7,10 +7,19 @@
 
 /* ---- which calls ---- */
 
-/* Pieces of key blocks are whole boxes, in whole atoms of the swizzle. */
+/* Keys of a box: the most that blocks and pages are multiples of. */
+static int piece_of(const fa_inference *kv, const fa_kernel *k) {
+  int64_t piece = k->block_n, rest = kv->block_table ? kv->page_size % piece : 0;
+  while (rest > 0) {
+    const int64_t divisor = rest;
+    rest = piece % divisor;
+    piece = divisor;
+  }
+  return (int)piece;
+}
+/* Boxes are whole atoms of the swizzle, and there is a lane for each. */
 static bool has_whole_pieces(const fa_inference *kv, const fa_kernel *k) {
-  if (!kv->block_table) return true;
-  return kv->page_size % 16 == 0 && (k->block_n % kv->page_size == 0 || kv->page_size % k->block_n == 0);
+  return piece_of(kv, k) % 16 == 0;
 }
 
 /* Plain calls. `large` ones have lists of keys, V in K, or two head dims. */
@@ -51,7 +60,7 @@ static bool is_faster(const fa_call *call, const fa_kernel *k, const fa_cache_ke
   if (a->seqlen_q * (a->heads_q / a->heads_kv) <= ROWS_OF_A_GROUP) return false;
   const int splits = fa_cache_splits_of(call, portable);
   const int64_t rounds = fa_blocks_of(tiles_of(a, k), n);
-  const double own = (double)rounds * (double)keys * (rounds > 1 ? HOPPER_NS : MEMORY_NS);
+  const double own = (double)rounds * (double)keys * (rounds > 1 ? HOPPER_NS * k->block_m / 128 : MEMORY_NS);
   const double others = (double)fa_blocks_of(fa_cache_tiles(a, call->cache, portable->block_m) * splits, n) *
                         (double)fa_blocks_of(keys, splits) * PORTABLE_NS;
   return splits == 1 || own <= others + COMBINE_NS * 128 / (double)a->head_dim;
@@ -120,7 +129,7 @@ static void fill_params(const fa_call *call, const fa_kernel *k, fa_hopper_cache
   p->block_table = kv->block_table;
   p->table_stride = kv->block_table_stride;
   p->page_size = (int)kv->page_size;
-  p->piece = kv->block_table && kv->page_size < k->block_n ? (int)kv->page_size : k->block_n;
+  p->piece = piece_of(kv, k);
 }
 
 bool fa_hopper_add_cache(const fa_call *call, const fa_cache_kernel *portable, fa_hopper_cache_queries q,

@@ -43,7 +43,7 @@ template <class C> FA_DEVICE void hopper_cache_forward(const fa_hopper_cache_par
   sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread < 32) hopper_cache_produce<C>(p, thread);
+    hopper_cache_produce<C>(p, uniform(thread / 32), thread % 32);
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_cache_consume<C>(p, uniform(group - 1), thread % 128);

@@ -11,11 +11,11 @@ namespace fa {
 template <class T_, int D_, int GROUPS_, int BN_, bool APART_, int LAZY_>
 struct hopper_cache_config : hopper_forward_config<T_, D_, plain, GROUPS_, BN_, APART_, LAZY_> {
   static constexpr bool CACHE = true;
+  static constexpr int LOADERS = 2;
   static constexpr bool SKIPS = false; /* rows of packed heads are few: groups see the same key blocks */
-  static constexpr int PRODUCER_REGISTERS = 56; /* it has more to do than one of forward_produce.cuh */
-  static constexpr int CONSUMER_REGISTERS = 224;
-  static_assert(GROUPS_ == 2, "register shares are given for these");
-  static_assert(BN_ % 16 == 0, "a page of 16 slots is the smallest piece");
+  static constexpr int PRODUCER_REGISTERS = GROUPS_ == 3 ? 32 : 24;
+  static constexpr int CONSUMER_REGISTERS = GROUPS_ == 3 ? 160 : 240;
+  static_assert(BN_ % 16 == 0 && BN_ <= 32 * 16, "boxes have 16 keys at least, and a lane for each");
 };
 
 } // namespace fa

@@ -23,6 +23,7 @@ FA_DEVICE lane_sums hopper_sum_lanes(int x, int lane) {
     if (lane & bit) s.before += other;
     s.all += other;
   }
+  s.all = uniform(s.all);
   return s;
 }
 

@@ -24,6 +24,7 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
   static constexpr bool APART = APART_, VARLEN = VARLEN_;
   static constexpr bool CACHE = false; /* hopper_cache_config has it */
+  static constexpr int LOADERS = 0;    /* warps that read published work tiles to load their tensors */
   static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
@@ -80,7 +81,7 @@ template <class C> FA_DEVICE void hopper_init_barriers() {
   FA_NO_UNROLL
   for (int s = 0; s < 2; ++s) {
     mbarrier_init(bar::tile_full(s), 1);
-    mbarrier_init(bar::tile_empty(s), 4 * C::GROUPS);
+    mbarrier_init(bar::tile_empty(s), 4 * C::GROUPS + C::LOADERS);
   }
   mbarrier_init_fence();
 }

@@ -59,6 +59,10 @@
  *                                               major), because blocks start in that order
  *   uniform(x)                                  x, which is the same in all lanes, as the compiler learns
  *                                               here
+ *   from_lane(x, lane)                          x of that lane, the same one for all
+ *   elected()                                   true in one lane of the warp, which all lanes call at once: the compiler
+ *                                               learns that nobody else is there, and issues copies without a loop over
+ *                                               whoever might be
  *   any_lane(x)                                 whether x is true in any lane of the warp
  *   greater(a, b)                               the larger of the two; if one is NaN, the other */
 #ifndef FA_GPU_KERNELS_MACHINE_PRIM_SM90_CUH

@@ -39,6 +39,14 @@ FA_DEVICE void semaphore_wait(const unsigned *p, unsigned x, FA_FROM) {
 FA_DEVICE int uniform(int x) {
   return x;
 }
+FA_DEVICE int from_lane(int x, int lane, FA_FROM) {
+  const int own = static_cast<int>(threadIdx.x % 32);
+  return static_cast<int>(fa_simt_shfl_xor(static_cast<uint32_t>(x), own ^ lane, FA_AT));
+}
+FA_DEVICE bool elected(FA_FROM) {
+  fa_simt_any(false, FA_AT); /* orders no memory */
+  return threadIdx.x % 32 == 0;
+}
 FA_DEVICE bool any_lane(bool x, FA_FROM) {
   return fa_simt_any(x, FA_AT);
 }

@@ -29,6 +29,14 @@ FA_DEVICE void semaphore_wait(const unsigned *p, unsigned x) {
 FA_DEVICE int uniform(int x) {
   return __shfl_sync(0xffffffffu, x, 0);
 }
+FA_DEVICE int from_lane(int x, int lane) {
+  return __shfl_sync(0xffffffffu, x, lane);
+}
+FA_DEVICE bool elected() {
+  int is;
+  asm volatile("{ .reg .pred is; elect.sync _|is, 0xffffffff; selp.s32 %0, 1, 0, is; }" : "=r"(is));
+  return is != 0;
+}
 FA_DEVICE bool any_lane(bool x) {
   return __any_sync(0xffffffffu, x) != 0;
 }

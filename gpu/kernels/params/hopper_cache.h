@@ -22,7 +22,7 @@ typedef struct fa_hopper_cache_params {
   const int32_t *block_table;                     /* NULL: not paged */
   int64_t table_stride;
   int page_size; /* not read without pages */
-  int piece;     /* keys of a box: page_size where that is less than a key block */
+  int piece;     /* keys of a box, of which key blocks and pages are multiples */
 } fa_hopper_cache_params;
 
 #endif
