@@ -14,14 +14,18 @@ check() {
       for (i in wanted) if (!seen[wanted[i]]) print name ": no " wanted[i]
       if (seen["LDL"] || seen["STL"]) print name ": local memory"
       if (early) print name ": waits for O before the softmax"
+      if (looped) print name ": a copy in a loop over whoever is active"
       kernels++
     }
     BEGIN { split("HGMMA UTMALDG UTMASTG USETMAXREG SYNCS", wanted) }
-    /Function :/ { finish(); name = $NF; delete seen; early = waits = 0 }
+    /Function :/ { finish(); name = $NF; delete seen; early = looped = waits = 0 }
     # the forward: exponentials between the wait for scores and the wait for O, whose product should run meanwhile
     /DEPBAR.LE gsb0, 0x1/ { waits = 1; exponentials = 0 }
     /MUFU.EX2/ { exponentials++ }
-    /DEPBAR.LE gsb0, 0x0/ { if (waits && name ~ /hopper_forward/ && exponentials < 16) early = 1; waits = 0 }
+    /DEPBAR.LE gsb0, 0x0/ { if (waits && name ~ /hopper_(forward|cache)/ && exponentials < 16) early = 1; waits = 0 }
+    # over a cache a stage waits for its copies: an elected lane issues them without a loop (prim_sm90.cuh, elected)
+    /BRA.U.ANY/ { if (copies && name ~ /hopper_cache/) looped = 1 }
+    /^ *\/\*[0-9a-f]+\*\/ / { copies = /UTMALDG/ }
     # some write their results from registers, 16 bytes at a time
     { for (i = 1; i <= NF; ++i) { word = $i; if (word ~ /^STG\.E\.128/) word = "UTMASTG"; sub(/[.;].*/, "", word); seen[word] = 1 } }
     END { finish(); if (!kernels) print "no kernel" }' "$1"
@@ -51,6 +55,8 @@ in_order "WARPGROUP.DEPBAR.LE gsb0, 0x1" $exponentials "WARPGROUP.DEPBAR.LE gsb0
 [ -z "$(check "$dir/right")" ] || { echo "a wait behind the softmax: $(check "$dir/right")"; failed=1; }
 in_order "WARPGROUP.DEPBAR.LE gsb0, 0x1" "WARPGROUP.DEPBAR.LE gsb0, 0x0" $exponentials >"$dir/wrong"
 check "$dir/wrong" | grep -q "before the softmax" || { echo "a wait before the softmax passes"; failed=1; }
+made_up none "UTMALDG.4D BRA.U.ANY" | sed 's/made_up/cache/' >"$dir/wrong"
+check "$dir/wrong" | grep -q "in a loop" || { echo "copies in a loop pass"; failed=1; }
 made_up none STL >"$dir/wrong"
 check "$dir/wrong" | grep -q "local memory" || { echo "code with STL passes"; failed=1; }
 : >"$dir/wrong"
