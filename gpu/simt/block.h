@@ -20,6 +20,7 @@ typedef enum fa_collective {
   FA_COLLECTIVE_SYNC_WARP,
   FA_COLLECTIVE_SHFL,
   FA_COLLECTIVE_LDMATRIX,
+  FA_COLLECTIVE_STMATRIX,
   FA_COLLECTIVE_MMA,
   FA_COLLECTIVE_MMA_TF32,
   FA_COLLECTIVE_VOTE,
@@ -64,12 +65,12 @@ typedef struct fa_simt_warp {
   uint32_t at_barrier; /* lanes in __syncthreads */
   uint32_t sync_tick;  /* of its last __syncwarp */
   fa_collective kind;
-  bool choice; /* ldmatrix: transposed; mma: bf16 */
+  bool choice; /* ldmatrix: transposed; stmatrix: false; mma: bf16 */
   fa_simt_place at;
   uint32_t shfl_value[FA_WARP], shfl_from[FA_WARP], shfl_result[FA_WARP];
   union {
-    uint16_t row[FA_WARP][8]; /* of ldmatrix: those of matrix m from 8 m on */
-    uint32_t row_words[4][FA_WARP];
+    uint16_t row[FA_WARP][8];       /* of ldmatrix: those of matrix m from 8 m on */
+    uint32_t row_words[4][FA_WARP]; /* of stmatrix: lane l's word of matrix m */
   };
   uint32_t loaded[4][FA_WARP]; /* lane l's word of matrix m: at l, transposed at 8 (l % 4) + l / 4 */
   fa_mma_tile tile;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 const char *fa_simt_collective_name(fa_collective kind) {
-  static const char *const name[] = {"__syncwarp", "shfl",  "ldmatrix",     "mma",        "mma",
+  static const char *const name[] = {"__syncwarp", "shfl",  "ldmatrix",     "stmatrix",   "mma",        "mma",
                                      "vote",       "wgmma", "wgmma_commit", "wgmma_wait", "wgmma_fence"};
   return name[kind];
 }
@@ -139,6 +139,16 @@ void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt
     join(FA_COLLECTIVE_LDMATRIX, ldmatrix_execute, at);
     load_result_words(r, fa_simt_current->running->lane);
   }
+}
+
+/* The words of a row lie side by side once they are copied, as those of ldmatrix do before. */
+void fa_simt_stmatrix_row(uint32_t row[4], const uint32_t r[4], fa_simt_place at) {
+  fa_simt_warp *w = warp_of(fa_simt_current);
+  for (int m = 0; m < 4; ++m) w->row_words[m][fa_simt_current->running->lane] = r[m];
+  w->choice = false;
+  join(FA_COLLECTIVE_STMATRIX, ldmatrix_execute, at);
+  const int lane = fa_simt_current->running->lane;
+  memcpy(row, warp_of(fa_simt_current)->loaded[lane / 8] + 4 * (lane % 8), 16);
 }
 
 static void mma_execute(fa_simt_warp *w) {

@@ -143,6 +143,28 @@ static void check_barriers() {
   }
 }
 
+/* ---- matrices ---- */
+
+/* Each warp stores four matrices into rows of its own, whose words tell where they come from. */
+static void matrices_stored(const void *) {
+  const uint32_t lane = thread_id() % 32, row = 16 * thread_id();
+  uint32_t r[4];
+  for (uint32_t m = 0; m < 4; ++m) r[m] = m << 16 | lane;
+  stmatrix_x4(row, r);
+  sync_warp();
+  bool right = true;
+  for (uint32_t i = 0; i < 4; ++i) right &= load_shared4(row + 4 * i) == (lane / 8 << 16 | (4 * (lane % 8) + i));
+  store_global(global_out + thread_id(), right ? 1.0f : 0.0f);
+}
+
+static void check_matrices() {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const fa_simt_report r = run(matrices_stored, seed);
+    CHECK_MSG(r.state == FA_SUBJECT_OK, "seed %d: %s", (int)seed, r.text);
+    for (int t = 0; t < N; ++t) CHECK(global_out[t] == 1.0f);
+  }
+}
+
 /* ---- products ---- */
 
 static int a_swizzle, b_swizzle, from_registers;
@@ -197,6 +219,7 @@ static void check_products() {
 }
 
 int main() {
+  check_matrices();
   check_copies();
   check_barriers();
   check_products();

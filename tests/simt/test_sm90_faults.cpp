@@ -24,6 +24,11 @@ static void load_waited_for_elsewhere(const void *) { /* the other barrier's loa
   mbarrier_wait(BAR + 8, 0);
   if (thread_id() >= 32) FAULT, load_shared4(1024);
 }
+static void matrices_not_waited_for(const void *) { /* a row is stored by a lane, of what four others have */
+  const uint32_t row = 16 * thread_id(), r[4] = {1, 2, 3, 4};
+  FAULT, stmatrix_x4(row, r);
+  load_shared4(row ^ 16);
+}
 static void stage_overwritten(const void *) {
   begin(2, 1);
   for (int i = 0; i < 2; ++i) {
@@ -264,6 +269,7 @@ static void check_faults() {
   expect_fault("load without wait", load_without_wait, FA_SUBJECT_RACE, "shared offset 1024");
   expect_fault("load waited for elsewhere", load_waited_for_elsewhere, FA_SUBJECT_RACE,
                "read of shared offset");
+  expect_fault("matrices not waited for", matrices_not_waited_for, FA_SUBJECT_RACE, "shared offset");
   expect_fault("stage overwritten", stage_overwritten, FA_SUBJECT_RACE, "shared offset 1024");
   expect_fault("released too early", released_too_early, FA_SUBJECT_RACE, "not ordered");
   expect_fault("fewer bytes", fewer_bytes, FA_SUBJECT_DEADLOCK, "a wait for an mbarrier");

@@ -30,7 +30,7 @@ template <class T_, int RANKS_> struct latent_config {
   static constexpr int END_AT = Q_LAST_AT; /* factors in the end, when nobody reads Q any more */
   static constexpr int NUMBERS_AT = FACTORS_AT + STAGES * BM * 4, N_NUMBERS = 10;
   static constexpr int BARRIERS_AT = NUMBERS_AT + N_NUMBERS * 4;
-  static constexpr int N_BARRIERS = (PARTS + 3) * STAGES + 2;
+  static constexpr int N_BARRIERS = (PARTS + 4) * STAGES + 2;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   /* Of 64 K registers: the equal shares of the launch bounds are moved to where they are needed. */
   static constexpr int SCORES_REGISTERS = 184, VALUES_REGISTERS = 160;
@@ -43,6 +43,7 @@ template <class T_, int RANKS_> struct latent_config {
 
 /* Of each stage:
  *   full     the keys have arrived, each part of the columns by itself
+ *   issued   the MMAs that read them are all on their way
  *   scored   the warps of the scores' group have read them
  *   p_full   P and its factors are there, and V has zeros where it has no keys
  *   empty    V and P have been read, in all blocks of the cluster
@@ -54,8 +55,9 @@ template <class C> struct latent_barriers {
   FA_DEVICE static uint32_t p_full(int stage) { return at(C::STAGES + stage); }
   FA_DEVICE static uint32_t empty(int stage) { return at(2 * C::STAGES + stage); }
   FA_DEVICE static uint32_t full(int stage, int part) { return at((3 + part) * C::STAGES + stage); }
-  FA_DEVICE static uint32_t q_taken() { return at((3 + C::PARTS) * C::STAGES); }
-  FA_DEVICE static uint32_t finished() { return at((3 + C::PARTS) * C::STAGES + 1); }
+  FA_DEVICE static uint32_t issued(int stage) { return at((3 + C::PARTS) * C::STAGES + stage); }
+  FA_DEVICE static uint32_t q_taken() { return at((4 + C::PARTS) * C::STAGES); }
+  FA_DEVICE static uint32_t finished() { return at((4 + C::PARTS) * C::STAGES + 1); }
 };
 
 /* One lane of each warp arrives, but for `full`. */
@@ -65,6 +67,7 @@ template <class C> FA_DEVICE void init_latent_barriers() {
   for (int s = 0; s < C::STAGES; ++s) {
     FA_NO_UNROLL
     for (int part = 0; part < C::PARTS; ++part) mbarrier_init(bar::full(s, part), 1);
+    mbarrier_init(bar::issued(s), 4);
     mbarrier_init(bar::scored(s), 4);
     mbarrier_init(bar::p_full(s), 4);
     mbarrier_init(bar::empty(s), 4 * C::V_GROUPS * C::RANKS);

@@ -21,10 +21,11 @@ template <class C> FA_DEVICE void take_latent_q(latent_q<C> &q, int thread) {
   release_latent<C>(latent_barriers<C>::q_taken(), thread);
 }
 
-/* Issues s = Q K^T, each part of the columns as it arrives. */
+/* Issues s = Q K^T, each part of the columns as it arrives. Its MMAs take 32 clocks each: descriptors from registers of
+ * threads would take longer to compute. */
 template <class C>
 FA_DEVICE void latent_gemm_qk(float (&s)[C::BN / 8][4], const latent_q<C> &q, pipeline_state<C::STAGES> pipe) {
-  const uint32_t base = static_cast<uint32_t>(opaque(static_cast<int>(shared_base())));
+  const uint32_t base = in_uniform_register(shared_base());
   const uint64_t k = matrix_descriptor(base + pipe.stage() * C::STAGE_BYTES, 16, 1024, FA_SWIZZLE_128),
                  step = matrix_descriptor(base + C::Q_STEP_AT, 16, 256, FA_SWIZZLE_32),
                  last = matrix_descriptor(base + C::Q_LAST_AT, 16, 1024, FA_SWIZZLE_128);
@@ -129,12 +130,19 @@ FA_DEVICE void latent_softmax(float (&s)[C::BN / 8][4], row_state (&rows)[2], fl
 template <class C>
 FA_DEVICE void store_latent_p(const float (&s)[C::BN / 8][4], const float (&rescale)[2], int stage, int thread) {
   const int row = thread / 32 * 16, lane = thread % 32;
-  const uint32_t tile = shared_base() + stage * C::STAGE_BYTES + C::P_IN_STAGE + row * 128;
+  const uint32_t tile = shared_base() + stage * C::STAGE_BYTES + C::P_IN_STAGE,
+                 first = tile + tile_offset<64>(row + lane % 16, lane / 16);
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    hopper_store_row<C::PANEL>(tile, s, 1.0f, r, lane, typename C::T());
-    if (lane % 4 == 0) store_shared4(latent_factor<C>(stage, row + lane / 4 + 8 * r), float_bits(rescale[r]));
+  for (int n = 0; n < C::BN / 8; n += 2) {
+    uint32_t w[4];
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i)
+      w[i] = pack2(s[n + i / 2][i % 2 * 2], s[n + i / 2][i % 2 * 2 + 1], typename C::T());
+    stmatrix_x4(tile_right<64>(first, n), w);
   }
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r)
+    if (lane % 4 == 0) store_shared4(latent_factor<C>(stage, row + lane / 4 + 8 * r), float_bits(rescale[r]));
 }
 
 /* LSE, and the factors that make O of its accumulators. */
@@ -165,6 +173,7 @@ template <class C> FA_DEVICE void make_latent_scores(const fa_hopper_latent_para
     const int stage = pipe.stage(), phase = pipe.phase();
     float s[C::BN / 8][4], rescale[2];
     latent_gemm_qk<C>(s, q, pipe);
+    hopper_release(bar::issued(stage), opaque(thread));
     wgmma_wait<0>(s);
     hopper_release(bar::scored(stage), opaque(thread));
     mask_latent_scores<C>(s, p, pipe, opaque(thread));

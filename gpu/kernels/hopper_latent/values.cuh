@@ -88,8 +88,8 @@ FA_DEVICE void store_latent_rows(const fa_cache_params &p, const latent_o<C> &o,
   }
 }
 
-/* A tile's turn begins when the scores of the next are there: while the other group is busy with their softmax, the
- * tensor cores are these groups' alone. One thread also loads tiles: the third as soon as Q leaves its place, and then
+/* A tile's turn begins when the MMAs of the next tile's scores have all been issued: while the other group waits for the
+ * last of them and is busy with their softmax, the tensor cores are these groups' alone. One thread also loads tiles: the third as soon as Q leaves its place, and then
  * always the one that takes the place of the values just added. group: index of the values' group; thread: of the
  * group. */
 template <class C>
@@ -108,8 +108,8 @@ FA_DEVICE void add_latent_values(const fa_hopper_latent_params &p, const cache_w
     mbarrier_wait(bar::p_full(pipe.stage()), pipe.phase());
     load_latent_factors<C>(factor, pipe.stage(), thread);
     rescale_latent_o<C>(o, factor);
-    if (i + 1 < n) mbarrier_wait(bar::scored(next.stage()), next.phase());
-    latent_gemm_pv<C>(o, shared_base() + pipe.stage() * C::STAGE_BYTES, group);
+    if (i + 1 < n) mbarrier_wait(bar::issued(next.stage()), next.phase());
+    latent_gemm_pv<C>(o, in_uniform_register(shared_base()) + pipe.stage() * C::STAGE_BYTES, group);
     wgmma_wait<0>(o.x);
     release_latent<C>(bar::empty(pipe.stage()), thread);
     pipe = next;

@@ -34,6 +34,8 @@
  *   wgmma_commit()     ends a group
  *   wgmma_wait<N>(d)   this warp's share of all groups but the last N is complete; d may be read from here on
  * The registers of an MMA in flight must not be touched.
+ *   stmatrix_x4(shared, r)                      the reverse of ldmatrix_x4 (prim.cuh): each lane gives the
+ *                                               address of a row
  *
  * Clusters: blocks that run together (neighbours in grid x), with ranks from 0 on. A block may access another
  * block's shared memory only between two cluster_sync of all blocks.
@@ -59,6 +61,10 @@
  *                                               major), because blocks start in that order
  *   uniform(x)                                  x, which is the same in all lanes, as the compiler learns
  *                                               here
+ *   in_uniform_register(x)                      likewise, and held in a register of the warp, as is what is
+ *                                               computed from it: descriptors of MMAs. The compiler puts what
+ *                                               it knows to be uniform into registers of threads, if other
+ *                                               threads' addresses are made of it too
  *   from_lane(x, lane)                          x of that lane, the same one for all
  *   elected()                                   true in one lane of the warp, which all lanes call at once: the compiler
  *                                               learns that nobody else is there, and issues copies without a loop over

@@ -16,7 +16,8 @@ template <int N> struct counters {
   unsigned v[N];
   unsigned *operator+(int i) {
     if (i < 0 || i >= N) { /* an address that no pointer into v can be moved to */
-      const intptr_t outside = reinterpret_cast<intptr_t>(v) + static_cast<intptr_t>(i) * static_cast<intptr_t>(sizeof *v);
+      const intptr_t outside =
+          reinterpret_cast<intptr_t>(v) + static_cast<intptr_t>(i) * static_cast<intptr_t>(sizeof *v);
       fa_simt_global(reinterpret_cast<void *>(outside), 4, true, fa_simt_place{__FILE__, __LINE__});
     }
     return v + i;
@@ -38,6 +39,14 @@ FA_DEVICE void semaphore_wait(const unsigned *p, unsigned x, FA_FROM) {
 }
 FA_DEVICE int uniform(int x) {
   return x;
+}
+FA_DEVICE uint32_t in_uniform_register(uint32_t x) {
+  return x;
+}
+FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4], FA_FROM) {
+  vec4 row;
+  fa_simt_stmatrix_row(reinterpret_cast<uint32_t *>(&row), r, FA_AT);
+  store_shared16(shared, row, file, line);
 }
 FA_DEVICE int from_lane(int x, int lane, FA_FROM) {
   const int own = static_cast<int>(threadIdx.x % 32);

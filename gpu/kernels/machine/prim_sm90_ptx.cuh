@@ -29,6 +29,16 @@ FA_DEVICE void semaphore_wait(const unsigned *p, unsigned x) {
 FA_DEVICE int uniform(int x) {
   return __shfl_sync(0xffffffffu, x, 0);
 }
+/* What is added is 0: a block has at most 1,024 threads. ptxas does not look so far, and so keeps the shuffle, whose
+ * result it holds in a uniform register. */
+FA_DEVICE uint32_t in_uniform_register(uint32_t x) {
+  return __shfl_sync(0xffffffffu, x + (threadIdx.x >> 12), 0);
+}
+FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(r[0]),
+               "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
 FA_DEVICE int from_lane(int x, int lane) {
   return __shfl_sync(0xffffffffu, x, lane);
 }
