@@ -4,9 +4,11 @@
 #include "cases/base/dtype_narrow.h"
 #include "cases/base/status.h"
 
-/* A binary floating point format: 1 sign bit, exponent bits, fraction bits. */
+/* A binary floating point format: 1 sign bit, exponent bits, fraction bits. finite: it has no infinity, and its largest
+ * exponent belongs to numbers, of which the last is NaN. */
 typedef struct format {
   int exponent_bits, fraction_bits;
+  bool finite;
 } format;
 
 static const struct {
@@ -14,9 +16,17 @@ static const struct {
   size_t size;
   format f; /* {0,0} = not a float */
 } types[FA_N_DTYPES] = {
-    [FA_F16] = {"f16", 2, {5, 10}}, [FA_BF16] = {"bf16", 2, {8, 7}}, [FA_F32] = {"f32", 4, {8, 23}},
-    [FA_I32] = {"i32", 4, {0, 0}},  [FA_U8] = {"u8", 1, {0, 0}},     [FA_F64] = {"f64", 8, {11, 52}},
-    [FA_I64] = {"i64", 8, {0, 0}},  [FA_BOOL] = {"bool", 1, {0, 0}},
+    [FA_F16] = {"f16", 2, {5, 10, false}},
+    [FA_BF16] = {"bf16", 2, {8, 7, false}},
+    [FA_F32] = {"f32", 4, {8, 23, false}},
+    [FA_I32] = {"i32", 4, {0}},
+    [FA_U8] = {"u8", 1, {0}},
+    [FA_F64] = {"f64", 8, {11, 52, false}},
+    [FA_I64] = {"i64", 8, {0}},
+    [FA_BOOL] = {"bool", 1, {0}},
+    [FA_E4M3] = {"e4m3", 1, {4, 3, true}},
+    [FA_E5M2] = {"e5m2", 1, {5, 2, false}},
+    [FA_I8] = {"i8", 1, {0}},
 };
 
 size_t fa_dtype_size(fa_dtype t) {
@@ -93,6 +103,38 @@ float fa_f64_to_f32(double x) {
   return (float)x;
 }
 
+/* ---- 8 bits ---- */
+
+/* Both are the upper bits of an f16; e4m3's exponents are 8 less. */
+float fa_e4m3_to_f32(uint8_t bits) {
+  const uint16_t sign = (uint16_t)((bits & 0x80u) << 8), magnitude = bits & 0x7fu;
+  if (magnitude == 0x7fu) return fa_f16_to_f32(sign | 0x7e00u);
+  return 256 * fa_f16_to_f32((uint16_t)(sign | magnitude << 7));
+}
+
+float fa_e5m2_to_f32(uint8_t bits) {
+  return fa_f16_to_f32((uint16_t)(bits << 8));
+}
+
+/* The sign and magnitude bits of what narrowing to a 16-bit word made; NaN, and what is larger than the largest. */
+static uint8_t eight_bits(double x, uint64_t narrow, uint64_t largest, uint8_t beyond) {
+  const uint8_t sign = (uint8_t)(narrow >> 8 & 0x80u);
+  const uint64_t magnitude = narrow & 0x7fffu;
+  if (x != x) return sign | 0x7fu;
+  return magnitude > largest ? sign | beyond : (uint8_t)(sign | magnitude);
+}
+
+/* The last binade is infinity's in a format that has one: there half of x is rounded, one step of the exponent lower. */
+uint8_t fa_f64_to_e4m3(double x, fa_overflow beyond) {
+  const bool high = x >= 128 || x <= -128;
+  const uint64_t narrow = fa_narrow_f64(high ? x / 2 : x, 4, 3) + (high ? 8 : 0);
+  return eight_bits(x, narrow, 0x7eu, beyond == FA_OVERFLOW_SATURATES ? 0x7eu : 0x7fu);
+}
+
+uint8_t fa_f64_to_e5m2(double x, fa_overflow beyond) {
+  return eight_bits(x, fa_narrow_f64(x, 5, 2), 0x7bu, beyond == FA_OVERFLOW_SATURATES ? 0x7bu : 0x7cu);
+}
+
 /* ---- properties of the formats ---- */
 
 /* 2^e for -1074 <= e <= 1023, without libm. */
@@ -100,13 +142,22 @@ static double power_of_two(int e) {
   return e < -1022 ? fa_f64_from_bits(1ull << (e + 1074)) : fa_f64_from_bits((uint64_t)(e + 1023) << 52);
 }
 
+static int bias_of(fa_dtype t) {
+  return (1 << (types[t].f.exponent_bits - 1)) - 1;
+}
+
+/* Exponent of the largest number. */
+static int top_of(fa_dtype t) {
+  return bias_of(t) + types[t].f.finite;
+}
+
 double fa_half_ulp(fa_dtype t, double x) {
   if (t == FA_F64 || !fa_dtype_is_float(t)) return 0;
   if (x != x) return x;
-  const int bias = (1 << (types[t].f.exponent_bits - 1)) - 1;
+  const int bias = bias_of(t), top = top_of(t);
   int exponent = (int)(fa_f64_bits(x) >> 52 & 0x7ffu) - 1023;
   if (exponent < 1 - bias) exponent = 1 - bias;
-  if (exponent > bias) exponent = bias;
+  if (exponent > top) exponent = top;
   return power_of_two(exponent - types[t].f.fraction_bits - 1);
 }
 
@@ -115,14 +166,14 @@ double fa_dtype_max(fa_dtype t) {
   if (t == FA_U8) return UINT8_MAX;
   if (t == FA_I64) return 0x1p63 - 1024; /* the largest that a double holds */
   if (t == FA_BOOL) return 1;
-  const int bias = (1 << (types[t].f.exponent_bits - 1)) - 1;
-  return (2 - power_of_two(-types[t].f.fraction_bits)) * power_of_two(bias);
+  if (t == FA_I8) return INT8_MAX;
+  const double last = power_of_two(types[t].f.finite - types[t].f.fraction_bits);
+  return (2 - last) * power_of_two(top_of(t));
 }
 
 double fa_dtype_min_subnormal(fa_dtype t) {
   if (!fa_dtype_is_float(t)) return 1;
-  const int bias = (1 << (types[t].f.exponent_bits - 1)) - 1;
-  return power_of_two(1 - bias - types[t].f.fraction_bits);
+  return power_of_two(1 - bias_of(t) - types[t].f.fraction_bits);
 }
 
 double fa_dtype_unit_roundoff(fa_dtype t) {

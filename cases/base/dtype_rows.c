@@ -32,6 +32,12 @@ void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *o
     LOAD_LOOP(int64_t, e);
   case FA_BOOL:
     LOAD_LOOP(uint8_t, e != 0);
+  case FA_E4M3:
+    LOAD_LOOP(uint8_t, fa_e4m3_to_f32(e));
+  case FA_E5M2:
+    LOAD_LOOP(uint8_t, fa_e5m2_to_f32(e));
+  case FA_I8:
+    LOAD_LOOP(int8_t, e);
   case FA_N_DTYPES:
     break;
   }
@@ -97,6 +103,12 @@ void fa_store_row(fa_dtype t, void *p, int64_t stride, int64_t n, const double *
     STORE_LOOP(int64_t, saturate(x, INT64_MIN, INT64_MAX));
   case FA_BOOL:
     STORE_LOOP(uint8_t, x == x && x != 0);
+  case FA_E4M3:
+    STORE_LOOP(uint8_t, fa_f64_to_e4m3(x, FA_OVERFLOW_SATURATES));
+  case FA_E5M2:
+    STORE_LOOP(uint8_t, fa_f64_to_e5m2(x, FA_OVERFLOW_SATURATES));
+  case FA_I8:
+    STORE_LOOP(int8_t, saturate(x, INT8_MIN, INT8_MAX));
   case FA_N_DTYPES:
     break;
   }

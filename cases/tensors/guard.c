@@ -9,9 +9,15 @@
 
 /* ---- patterns in elements ---- */
 
-/* +infinity of a floating-point type; for f32 as two 16-bit words, the lower one 0. */
+/* +infinity of a floating-point type, e4m3's largest number; for f32 as two 16-bit words, the lower one 0. */
 static uint32_t infinity_of(fa_dtype dtype) {
+  if (dtype == FA_E4M3 || dtype == FA_E5M2) return dtype == FA_E4M3 ? 0x7e7e7e7e : 0x7c7c7c7c;
   return dtype == FA_F16 ? 0x7c007c00 : dtype == FA_BF16 ? 0x7f807f80 : dtype == FA_F32 ? 0x7f800000 : 0;
+}
+
+uint16_t fa_input_gap(fa_dtype dtype) {
+  const bool eight = dtype == FA_E4M3 || dtype == FA_E5M2 || dtype == FA_I8;
+  return eight ? FA_PATTERN_INPUT_GAP_8 : FA_PATTERN_INPUT_GAP;
 }
 
 static uint32_t poison_pattern(fa_poison poison, fa_dtype dtype) {

@@ -1,7 +1,8 @@
 /* The memory under tensors: guarded buffers, and the patterns that mark what must not be touched or read.
  *
  * Every pattern is one repeated 16-bit word, so that it is the same at any even address and reads as NaN in
- * f16, bf16, f32 and f64 (as i32: negative or above 2^30, never an index). The words differ from each other
+ * f16, bf16, f32 and f64 (as i32: negative or above 2^30, never an index); in e4m3 and e5m2 one of its bytes does, in
+ * gaps of such inputs both. The words differ from each other
  * and from the NaNs that arithmetic makes (0x7fff, 0xffff, 0x7e00, 0xfe00, 0x7fc0, 0xffc0), so that a dump
  * tells them apart. */
 #ifndef FA_CASES_TENSORS_GUARD_H
@@ -10,8 +11,9 @@
 #include "cases/tensors/set.h"
 
 #define FA_PATTERN_GUARD 0xfff5
-#define FA_PATTERN_INPUT_GAP 0x7ff3 /* gaps and unused slots of inputs */
-#define FA_PATTERN_POISON_A 0x7ffa  /* outputs before the call */
+#define FA_PATTERN_INPUT_GAP 0x7ff3   /* gaps and unused slots of inputs */
+#define FA_PATTERN_INPUT_GAP_8 0x7f7f /* the same in tensors of 8 bits: NaN of e4m3 and e5m2, i8's largest */
+#define FA_PATTERN_POISON_A 0x7ffa    /* outputs before the call */
 #define FA_PATTERN_POISON_B 0xfff9
 #define FA_PATTERN_POISON_FINITE 0x4b4b /* a number in every type, larger than any sum of test data */
 
@@ -51,6 +53,9 @@ bool fa_buffer_is_virtual(const fa_buffer *b);
 /* The parts of the payload backed by memory, ascending; in a plain buffer one, the whole payload. */
 int fa_buffer_n_spans(const fa_buffer *b);
 fa_span fa_buffer_span(const fa_buffer *b, int i);
+
+/* What gaps of inputs of this type hold. */
+uint16_t fa_input_gap(fa_dtype dtype);
 
 /* Compares one element of a tensor in a guarded buffer bit by bit (no conversion). */
 bool fa_tensor_has_pattern(const fa_tensor *t, const int64_t *index, uint16_t pattern);

@@ -38,8 +38,9 @@ static bool dtype_from_name(const char *name, fa_dtype *out) {
   static const struct {
     const char *name;
     fa_dtype dtype;
-  } map[] = {{"F16", FA_F16}, {"BF16", FA_BF16}, {"F32", FA_F32}, {"F64", FA_F64},
-             {"I32", FA_I32}, {"I64", FA_I64},   {"U8", FA_U8},   {"BOOL", FA_BOOL}};
+  } map[] = {{"F16", FA_F16},      {"BF16", FA_BF16},    {"F32", FA_F32}, {"F64", FA_F64},
+             {"I32", FA_I32},      {"I64", FA_I64},      {"U8", FA_U8},   {"BOOL", FA_BOOL},
+             {"F8_E4M3", FA_E4M3}, {"F8_E5M2", FA_E5M2}, {"I8", FA_I8}};
   for (size_t i = 0; i < sizeof map / sizeof *map; ++i)
     if (strcmp(name, map[i].name) == 0) return *out = map[i].dtype, true;
   return false;
@@ -95,7 +96,8 @@ static fa_status read_entry(const cJSON *item, const char *base, int64_t data_by
   }
   if (!cJSON_IsString(dtype)) BAD("%s: tensor %s: \"dtype\" must be a string", file, name);
   if (!dtype_from_name(dtype->valuestring, &t->dtype))
-    BAD("%s: tensor %s: dtype \"%.40s\" is not supported; allowed: F16, BF16, F32, F64, I32, I64, U8, BOOL",
+    BAD("%s: tensor %s: dtype \"%.40s\" is not supported; allowed: F16, BF16, F32, F64, I32, I64, I8, U8, "
+        "BOOL, F8_E4M3, F8_E5M2",
         file, name, shown(dtype->valuestring));
   TRY(read_shape(shape, t, file, name, err));
   int64_t begin, end, bytes = (int64_t)fa_dtype_size(t->dtype);

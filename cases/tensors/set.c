@@ -204,7 +204,7 @@ fa_status fa_tensors_add_padded(fa_tensors *set, fa_tensor_id id, fa_dtype dtype
   if (fa_tensor_id_is_output(id))
     fa_tensors_poison(set, id, FA_POISON_A);
   else
-    fa_buffer_fill(&set->buffer[id], FA_PATTERN_INPUT_GAP);
+    fa_buffer_fill(&set->buffer[id], fa_input_gap(dtype));
   return FA_OK;
 }
 
@@ -227,7 +227,7 @@ fa_status fa_tensors_add_view(fa_tensors *set, fa_tensor_id id, fa_tensor_id own
     fa_span *spans = NULL;
     int64_t n = 0;
     status = spans_of(&t, (size_t)(before + offset_elements) * (size_t)size, &spans, &n, err);
-    if (status == FA_OK) status = fa_buffer_touch(&set->buffer[owner], spans, n, FA_PATTERN_INPUT_GAP, err);
+    if (status == FA_OK) status = fa_buffer_touch(&set->buffer[owner], spans, n, fa_input_gap(t.dtype), err);
     free(spans);
     if (status != FA_OK) return status;
   }

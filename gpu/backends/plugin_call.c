@@ -23,6 +23,12 @@ static int plain_dtype(fa_dtype d) {
     return FA_PLUGIN_I64;
   case FA_BOOL:
     return FA_PLUGIN_BOOL;
+  case FA_E4M3:
+    return FA_PLUGIN_E4M3;
+  case FA_E5M2:
+    return FA_PLUGIN_E5M2;
+  case FA_I8:
+    return FA_PLUGIN_I8;
   default:
     return FA_PLUGIN_F32;
   }

@@ -8,14 +8,14 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from fa_verify._dtypes import Array, bf16_to_f32, f32_to_bf16
+from fa_verify._dtypes import EIGHT_BITS, Array, bf16_to_f32, f32_to_bf16, from_eight_bits, to_eight_bits
 
 Kind = Literal["numpy", "torch", "jax", "cupy"]
 
 
 @dataclasses.dataclass
 class Tensor:
-    """A tensor in the harness's memory. bf16 is stored as uint16."""
+    """A tensor in the harness's memory. bf16 is stored as uint16, e4m3 and e5m2 as uint8."""
 
     name: str
     dtype: str
@@ -47,6 +47,8 @@ def store(tensor: Tensor, value: Any) -> None:
             target[...] = source if tensor.dtype == "bf16" else bf16_to_f32(source)
         elif tensor.dtype == "bf16":
             target[...] = f32_to_bf16(source)
+        elif tensor.dtype in EIGHT_BITS and source.dtype != np.uint8:
+            target[...] = to_eight_bits(source, tensor.dtype)
         else:
             target[...] = source
 
@@ -76,11 +78,13 @@ def _torch_to_numpy(value: Any) -> tuple[Array, bool]:
     host = value.detach().cpu()
     if host.dtype == torch.bfloat16:
         return host.view(torch.int16).numpy().view(np.uint16), True
+    if host.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        return host.view(torch.uint8).numpy(), False
     return host.numpy(), False
 
 
 class Host:
-    """Arrays of the host. numpy and torch see the harness's memory itself, but for numpy's bf16: a float32 copy."""
+    """Arrays of the host. numpy and torch see the harness's memory itself, but for numpy's bf16 and floats of 8 bits: a float32 copy."""
 
     def __init__(self, kind: Kind, device: str | None = None):
         self._show = {"numpy": _show_numpy, "torch": _show_torch, "jax": _show_jax}[kind]
@@ -100,6 +104,8 @@ class Host:
 
 
 def _show_numpy(tensor: Tensor) -> Array:
+    if tensor.dtype in EIGHT_BITS:
+        return from_eight_bits(tensor.storage, tensor.dtype)
     return bf16_to_f32(tensor.storage) if tensor.dtype == "bf16" else tensor.storage
 
 
@@ -108,6 +114,8 @@ def _show_torch(tensor: Tensor) -> Any:
 
     if tensor.dtype == "bf16":
         return torch.from_numpy(tensor.storage.view(np.int16)).view(torch.bfloat16)
+    if tensor.dtype in EIGHT_BITS:
+        return torch.from_numpy(tensor.storage).view({"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}[tensor.dtype])
     return torch.from_numpy(tensor.storage)
 
 
@@ -115,5 +123,6 @@ def _show_jax(tensor: Tensor) -> Any:
     import jax.numpy as jnp
     import ml_dtypes  # a part of every jax
 
+    floats = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
     storage = tensor.storage
-    return jnp.array(storage.view(ml_dtypes.bfloat16) if tensor.dtype == "bf16" else storage)
+    return jnp.array(storage.view(floats[tensor.dtype]) if tensor.dtype in floats else storage)

@@ -31,6 +31,7 @@ class _Torch:
         self._dtypes = {
             "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64,
             "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8, "bool": torch.bool,
+            "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "i8": torch.int8,
         }  # fmt: skip
         self._bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 

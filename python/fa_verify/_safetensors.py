@@ -12,7 +12,8 @@ import numpy as np
 
 from fa_verify._dtypes import STORAGE, Array, from_safetensors
 
-_WORD = {"f16": "F16", "bf16": "BF16", "f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "u8": "U8", "bool": "BOOL"}
+_WORD = {"f16": "F16", "bf16": "BF16", "f32": "F32", "f64": "F64", "i32": "I32", "i64": "I64", "u8": "U8", "bool": "BOOL",
+         "e4m3": "F8_E4M3", "e5m2": "F8_E5M2", "i8": "I8"}  # fmt: skip
 
 
 def load(path: str | Path, writable: bool = False) -> dict[str, tuple[str, Array]]:

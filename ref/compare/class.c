@@ -23,6 +23,10 @@ fa_class fa_class_of_bits(fa_dtype t, uint64_t bits) {
     return class_of(bits, 8, 23);
   case FA_F64:
     return class_of(bits, 11, 52);
+  case FA_E4M3: /* no infinity */
+    return (bits & 0x7fu) == 0x7fu ? FA_CLASS_NAN : FA_CLASS_FINITE;
+  case FA_E5M2:
+    return class_of(bits, 5, 2);
   default:
     return FA_CLASS_FINITE;
   }

@@ -218,10 +218,10 @@ static void test_elements(void) {
     fa_store_row((fa_dtype)t, raw + 1, 2, 3, row);
     fa_load_row((fa_dtype)t, raw + 1, 2, 3, back);
     for (int i = 0; i < 3; ++i)
-      CHECK(back[i] == (t == FA_I32 || t == FA_I64 ? (double)(int)row[i]
-                        : t == FA_U8               ? (i == 0 ? 1 : 0)
-                        : t == FA_BOOL             ? 1
-                                                   : row[i]));
+      CHECK(back[i] == (t == FA_I32 || t == FA_I64 || t == FA_I8 ? (double)(int)row[i]
+                        : t == FA_U8                             ? (i == 0 ? 1 : 0)
+                        : t == FA_BOOL                           ? 1
+                                                                 : row[i]));
     CHECK(raw[0] == 0x55 && raw[1 + fa_dtype_size((fa_dtype)t)] == 0x55); /* between two elements */
     fa_dtype found;
     CHECK(fa_dtype_from_name(fa_dtype_name((fa_dtype)t), &found) && found == (fa_dtype)t);

@@ -188,10 +188,16 @@ static void test_round_trip(void) {
   REQUIRE(fa_tensors_add(&set, FA_T_SEQUSED_K, FA_I32, 1, one, NULL, 0, NULL) == FA_OK);
   REQUIRE(fa_tensors_add(&set, FA_T_DROPOUT_KEEP, FA_U8, 1, one, NULL, 0, NULL) == FA_OK);
   REQUIRE(fa_tensors_add(&set, FA_T_O, FA_F16, 2, (int64_t[]){0, 4}, NULL, 0, NULL) == FA_OK);
-  const fa_tensor_id ids[] = {FA_T_DROPOUT_KEEP, FA_T_Q, FA_T_K, FA_T_O, FA_T_V, FA_T_LSE, FA_T_SEQUSED_K};
-  const char *names[] = {"g/keep", "g/q", "g/k", "g/o", "g/\"v\"", "g/lse \xc3\xa9", "g/used"};
-  const fa_tensor *tensors[7];
-  for (int i = 0; i < 7; ++i) {
+  REQUIRE(fa_tensors_add(&set, FA_T_K_NEW, FA_E4M3, 1, one, NULL, 0, NULL) == FA_OK);
+  REQUIRE(fa_tensors_add(&set, FA_T_V_NEW, FA_E5M2, 1, one, NULL, 0, NULL) == FA_OK);
+  REQUIRE(fa_tensors_add(&set, FA_T_BIAS, FA_I8, 1, one, NULL, 0, NULL) == FA_OK);
+  const fa_tensor_id ids[] = {FA_T_DROPOUT_KEEP, FA_T_Q,         FA_T_K,     FA_T_O,     FA_T_V,
+                              FA_T_LSE,          FA_T_SEQUSED_K, FA_T_K_NEW, FA_T_V_NEW, FA_T_BIAS};
+  const char *names[] = {"g/keep",         "g/q",    "g/k",   "g/o",   "g/\"v\"",
+                         "g/lse \xc3\xa9", "g/used", "g/8e4", "g/8e5", "g/8i"};
+  enum { N = sizeof ids / sizeof *ids };
+  const fa_tensor *tensors[N];
+  for (int i = 0; i < N; ++i) {
     tensors[i] = &set.t[ids[i]];
     for (int64_t at = 0; at < fa_tensor_count(tensors[i]); ++at) {
       int64_t index[FA_MAX_RANK];
@@ -201,18 +207,18 @@ static void test_round_trip(void) {
   }
   const char *keys[] = {"g", "generator"}, *values[] = {"{\"a\":\"\\u00e9\"}\n", ""};
   const char *path = path_of("written.safetensors");
-  REQUIRE(fa_safetensors_write(path, names, tensors, 7, keys, values, 2, &err) == FA_OK);
-  REQUIRE(fa_safetensors_write(path, names, tensors, 7, keys, values, 2, &err) ==
+  REQUIRE(fa_safetensors_write(path, names, tensors, N, keys, values, 2, &err) == FA_OK);
+  REQUIRE(fa_safetensors_write(path, names, tensors, N, keys, values, 2, &err) ==
           FA_OK); /* replaces an old file */
   fa_safetensors f;
   REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
-  CHECK(f.n_entries == 7 && f.n_meta == 2);
+  CHECK(f.n_entries == N && f.n_meta == 2);
   CHECK(strcmp(fa_safetensors_meta(&f, "g"), values[0]) == 0 && fa_safetensors_meta(&f, "x") == NULL);
   CHECK(fa_safetensors_find(&f, "g/x") == NULL && strcmp(f.entry[1].name, "g/q") == 0);
   uint64_t length;
   memcpy(&length, f.map, 8);
   CHECK(length % 8 == 0); /* data start at a multiple of 8 */
-  for (int i = 0; i < 7; ++i) {
+  for (int i = 0; i < N; ++i) {
     const fa_tensor *t = fa_safetensors_find(&f, names[i]);
     REQUIRE(t != NULL);
     CHECK(t->dtype == tensors[i]->dtype && t->rank == tensors[i]->rank);
