@@ -19,7 +19,7 @@ const char *fa_arithmetic_what(int i) {
 }
 
 static bool is_narrow(fa_dtype dtype) {
-  return dtype == FA_F16 || dtype == FA_BF16;
+  return dtype == FA_F16 || dtype == FA_BF16 || dtype == FA_E4M3 || dtype == FA_E5M2;
 }
 
 static void apply_f32(const fa_arithmetic_of_f32 *f32, fa_arithmetic *a) {
@@ -106,7 +106,7 @@ static void set_intermediates(const fa_arithmetic *a, fa_dtype dtype, fa_profile
   out->ds_scaled = a->ds_scaled;
   out->floor_operand = a->p == FA_FORMAT_3XTF32 ? 0x1p-126 : 0;
   out->operands_cut = a->operand_rounding == FA_ROUND_TRUNCATE;
-  out->max_weight = a->p == FA_FORMAT_E4M3 || a->p == FA_FORMAT_E5M2 ? p.max / scale : INFINITY;
+  out->max_weight = p.u >= 0x1p-4 ? p.max / scale : INFINITY; /* of 8 bits */
   out->u_partials = partials.u;
   out->max_partials = partials.u > 0 ? partials.max : INFINITY;
   out->floor_partials = partials.u > 0 ? partials.floor : 0;
@@ -118,12 +118,19 @@ static void set_intermediates(const fa_arithmetic *a, fa_dtype dtype, fa_profile
   out->max_scores = scores.max;
 }
 
+/* The largest weight, 1, times anything else is rounded. */
+static bool is_power_of_two(double x) {
+  int exponent;
+  return frexp(x, &exponent) == 0.5 || x == 0;
+}
+
 fa_profile fa_arithmetic_profile(const fa_arithmetic *a, fa_dtype dtype) {
   fa_profile out = {.name = a->name,
                     .delta = a->delta,
                     .p_kept = a->p_kept,
                     .library_products = a->library_products || a->p_kept, /* a whole P is for a library */
-                    .max_rounded = a->max_lags,
+                    .max_rounded = a->max_lags || !is_power_of_two(a->p_scale),
+                    .accumulator_keys = a->accumulator_keys,
                     .exp_scaled = a->exp_scaled,
                     .mma_block = a->mma_block,
                     .mma_extra_bits = a->mma_extra_bits,
@@ -145,4 +152,29 @@ fa_profile fa_arithmetic_profile(const fa_arithmetic *a, fa_dtype dtype) {
   if (a->dkv_atomic) fa_profile_add_keys_in_memory(&out, a->block_m > 0 ? a->block_m : 1);
   if (a->dbias_atomic) fa_profile_add_bias_in_memory(&out);
   return out;
+}
+
+/* An operand that was stored in 8 bits, times its descale, in a format: rounded once. */
+static void add_operand(fa_format f, fa_dtype dtype, fa_product which, int n_operands, fa_profile *out) {
+  const fa_format_error e = fa_format_error_of(f, dtype, FA_ROUND_NEAREST);
+  const double u = f == FA_FORMAT_F32 ? 0x1p-24 : e.u;
+  if (f == FA_FORMAT_IO) return;
+  out->operand[which] += n_operands * u;
+  out->u_operand = fmax(out->u_operand, out->operand[which]);
+  if (f == FA_FORMAT_F32) return;
+  out->operand_floor[which] = fmax(out->operand_floor[which], e.floor);
+  out->operand_max[which] = fmin(out->operand_max[which], e.max);
+}
+
+void fa_arithmetic_add_descales(const fa_arithmetic *a, fa_dtype dtype, bool queries, bool per_key,
+                                fa_profile *out) {
+  out->descales = true;
+  add_operand(a->k_descaled, dtype, FA_PRODUCT_QK, queries ? 2 : 1, out);
+  add_operand(a->v_descaled, dtype, FA_PRODUCT_PV, 1, out);
+  out->p_descaled = per_key && a->v_descaled == FA_FORMAT_IO;
+  if (out->p_descaled) out->max_rounded = true;
+  if (!a->o_descaled_late) return;
+  const fa_format_error o = fa_format_error_of(FA_FORMAT_IO, dtype, FA_ROUND_NEAREST);
+  out->u_o_descaled = o.u;
+  out->floor_o_descaled = o.floor;
 }

@@ -24,8 +24,12 @@ typedef struct fa_arithmetic {
   fa_format p, ds;  /* P and dS as operands; F32: not rounded */
   fa_format dp;     /* dP as dS is formed of it; F32: not rounded */
   fa_rounding p_rounding, ds_rounding;
-  fa_format partials; /* of the parts of O that splits leave; F32: not rounded */
-  double p_scale;     /* P is multiplied by it before it is rounded: 1, 256, 448 */
+  fa_format partials;   /* of the parts of O that splits leave; F32: not rounded */
+  double p_scale;       /* P is multiplied by it before it is rounded: 1, 256, 448 */
+  int accumulator_keys; /* keys whose products with P one narrow accumulator adds up, before f32 does; 0: all */
+  fa_format k_descaled,
+      v_descaled;       /* operands of 8 bits times their descales, before products; IO: not multiplied */
+  bool o_descaled_late; /* O is rounded, multiplied by V's descale, and rounded again */
   fa_delta_source delta;
   bool p_kept;    /* the backward uses the forward's P; otherwise exp(x - LSE), of the LSE that it returned */
   bool p_in_ds;   /* the P in dS = P (dP - delta) is the rounded one */
@@ -61,6 +65,10 @@ bool fa_arithmetic_get(const fa_arithmetic *a, int i, const char **key, char *va
 
 /* The bounds' constants for problems of this element type. */
 fa_profile fa_arithmetic_profile(const fa_arithmetic *a, fa_dtype dtype);
+/* What descales add for operands of 8 bits: of queries too or of keys and values alone; per_key: keys have descales of their
+ * own, which P is multiplied by unless V is. dtype: the outputs'. */
+void fa_arithmetic_add_descales(const fa_arithmetic *a, fa_dtype dtype, bool queries, bool per_key,
+                                fa_profile *out);
 
 #ifdef __cplusplus
 }

@@ -57,7 +57,11 @@ typedef struct fa_profile {
   bool operands_cut;                /* operands are cut towards 0 and not rounded */
   double max_weight; /* the largest weight, a maximum being 1, that an 8-bit P holds; else inf */
   double u_partials, floor_partials, max_partials; /* of the parts of O that splits leave */
-  double u_lse;                                    /* relative rounding of a returned LSE beyond f32's own */
+  int accumulator_keys; /* keys that one narrow accumulator of P V adds up, in their order; 0: all of a row's */
+  bool descales;        /* operands of 8 bits have been multiplied by descales, somewhere */
+  bool p_descaled;      /* V's descales are in P when it is rounded */
+  double u_o_descaled, floor_o_descaled; /* of O, which is rounded before V's descale and again behind it */
+  double u_lse;                          /* relative rounding of a returned LSE beyond f32's own */
 } fa_profile;
 
 /* The profile of a named set (fa_arithmetic_named); asserts that it exists. Of our own kernels:

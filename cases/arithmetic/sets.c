@@ -17,7 +17,9 @@
   .accumulator = ALL(FA_ACCUMULATOR_MMA), .mma_block = block, .mma_extra_bits = extra
 #define NARROW_P .p = FA_FORMAT_IO, .ds = FA_FORMAT_IO
 #define WIDE_P .p = FA_FORMAT_F32, .ds = FA_FORMAT_F32
-#define COMMON .scores = FA_FORMAT_F32, .dp = FA_FORMAT_F32, .partials = FA_FORMAT_F32, .p_scale = 1
+#define UNROUNDED .scores = FA_FORMAT_F32, .dp = FA_FORMAT_F32, .partials = FA_FORMAT_F32
+#define COMMON UNROUNDED, .p_scale = 1
+#define FLASH_8 UNROUNDED, NARROW_P, .exp_scaled = true
 #define FLASH COMMON, NARROW_P, .exp_scaled = true, .gqa_partials_rounded = true, .dq_atomic = true
 /* The whole matrix of P is there, and automatic differentiation uses it again. */
 #define WHOLE .p_kept = true, .delta = FA_DELTA_SUM_P_DP, .block_n = 64, .max_splits = 1
@@ -108,6 +110,11 @@ const fa_arithmetic_set_row fa_arithmetic_sets[] = {
      "AMD's matrix cores (CK and AITER kernels)",
      {FLASH, GPU, MATRIX(4, 0), .block_n = 16, .max_splits = 128},
      F32_AS_TF32},
+    {"fp8-sm90",
+     "Hopper's products of 8 bits: queries, keys and values; a fresh accumulator every 128 keys, P times 2^8",
+     {FLASH_8, GPU, .accumulator = ALL(FA_ACCUMULATOR_NARROW), .mma_block = 32, .mma_extra_bits = -10,
+      .p_scale = 256, .accumulator_keys = 128, .block_n = 128, .max_splits = 1, .max_lags = true},
+     {0}},
     {"amx-bf16",
      "Intel's tiles of bf16: pairs of products added to f32; f32 elements are rounded to bf16",
      {COMMON, NARROW_P, CPU, SCALAR, .block_n = 16, .max_splits = 1},

@@ -167,6 +167,7 @@ const fa_case_key fa_case_keys[] = {{"name", read_name},
                                     {"sinks", fa_read_sinks},
                                     {"kvcache", fa_read_kvcache},
                                     {"mla", fa_read_mla},
+                                    {"quantized", fa_read_quantized},
                                     {"merge", fa_read_merge},
                                     {"splits", read_splits},
                                     {"deterministic", read_deterministic},
@@ -252,8 +253,9 @@ static fa_status finish_defaults(fa_case_reader *r) {
   if (!r->has_seqlen_k) P.seqlen_k = P.seqlen_q;
   if (!r->has_head_dim_v) P.head_dim_v = P.head_dim;
   if (!r->has_scale) P.scale = fa_default_scale(P.head_dim);
-  if (!r->has_backward) P.backward = fa_family_default_backward(P.family);
+  if (!r->has_backward) P.backward = fa_problem_default_backward(&P);
   if (!r->has_empty_lse) P.empty_lse = fa_family_default_empty_lse(P.family);
+  fa_read_quantized_finish(r);
   TRY(fa_read_mla_finish(r));
   TRY(fa_read_merge_finish(r));
   if (r->has_bias_fill && r->has_fill_bias && r->bias_fill != r->c.fill[FA_T_BIAS])

@@ -31,7 +31,7 @@
 /* Keys whose value is an object. */
 fa_case_read_fn fa_read_mask, fa_read_dropout, fa_read_alibi, fa_read_fill, fa_read_bias, fa_read_kvcache,
     fa_read_strides, fa_read_block_sparse, fa_read_buffers, fa_read_zero, fa_read_mask_bits, fa_read_merge,
-    fa_read_sinks, fa_read_mla, fa_read_topk;
+    fa_read_sinks, fa_read_mla, fa_read_topk, fa_read_quantized;
 /* A fill that tensor id may have; FA_T_COUNT: that every filled tensor may have. */
 fa_status fa_read_fill_name(fa_case_reader *r, const cJSON *v, fa_tensor_id id, fa_fill *out);
 /* Defaults of family merge, and sizes that its case may not give apart; after every key was read, and before
@@ -39,5 +39,8 @@ fa_status fa_read_fill_name(fa_case_reader *r, const cJSON *v, fa_tensor_id id, 
 fa_status fa_read_merge_finish(fa_case_reader *r);
 /* The sizes and the scale that follow from "mla". After the other defaults. */
 fa_status fa_read_mla_finish(fa_case_reader *r);
+
+/* Whether queries are of 8 bits where nothing is said. */
+void fa_read_quantized_finish(fa_case_reader *r);
 
 #endif

@@ -36,6 +36,7 @@ typedef struct fa_case_reader {
   /* the case under construction */
   fa_case c;
   bool has_batch, has_heads_kv, has_seqlen_k, has_head_dim_v, has_scale, has_backward, has_empty_lse;
+  bool has_quantized_queries;
   bool has_leftpad_k, has_cache_leftpad, has_bias_fill, has_fill_bias, has_lists, has_density, has_from;
   bool has_block_seed, has_merge, has_parts_dtype;
   bool has_bits_density, has_bits_tree, has_head_dim;

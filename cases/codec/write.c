@@ -277,6 +277,16 @@ static void put_mla(writer *w, const fa_problem *p) {
   end_object(w, parent);
 }
 
+static void put_quantized(writer *w, const fa_quantized *q) {
+  if (!q->present) return;
+  cJSON *parent = begin_object(w, "quantized");
+  put_text(w, "dtype", fa_dtype_name(q->dtype));
+  put(w, "queries", cJSON_CreateBool(q->queries));
+  if (q->per != FA_PER_TENSOR) put_text(w, "descale", fa_descale_per_name(q->per));
+  if (q->values != FA_DESCALES_ANY) put_text(w, "values", fa_descale_values_name(q->values));
+  end_object(w, parent);
+}
+
 static void put_merge(writer *w, const fa_problem *p) {
   const fa_parts *m = &p->merge;
   if (p->family != FA_MERGE || (m->parts == 2 && !m->base_2 && m->parts_dtype == p->dtype)) return;
@@ -399,10 +409,11 @@ static void put_problem_rest(writer *w, const fa_problem *p) {
   put_topk(w, &p->topk);
   put_kvcache(w, p);
   put_mla(w, p);
+  put_quantized(w, &p->quantized);
   put_merge(w, p);
   put_int(w, "splits", p->splits, 0);
   put_bool(w, "deterministic", p->deterministic, false);
-  put_bool(w, "backward", p->backward, fa_family_default_backward(p->family));
+  put_bool(w, "backward", p->backward, fa_problem_default_backward(p));
   put_bool(w, "return_softmax", p->return_softmax, false);
   put_bool(w, "grad_lse", p->grad_lse, false);
   put_word(w, "empty_lse", WORDS("+inf", "-inf", "0"), p->empty_lse, fa_family_default_empty_lse(p->family));

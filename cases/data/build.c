@@ -66,7 +66,8 @@ static fa_status add_tensor(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
   int64_t own = 1;
   for (int a = 0; a < rank; ++a) own = shape[a] == 0 ? 0 : own ? own + (shape[a] - 1) * stride[a] : 0;
   const int64_t tail = (n_shared_heads > 0 && own > 0 ? span - own : 0) + recipe->tail;
-  return fa_tensors_add_padded(set, id, c->problem.dtype, rank, shape, stride, recipe->offset, tail, err);
+  return fa_tensors_add_padded(set, id, fa_tensor_dtype(&c->problem, id), rank, shape, stride, recipe->offset,
+                               tail, err);
 }
 
 /* Adds a tensor of parts, one behind the other, each with the recipe. The strides of one are given. */
@@ -207,6 +208,7 @@ fa_status fa_case_build_on(const fa_case *c, int n_threads, fa_tensors *out, fa_
   if (status == FA_OK) status = fa_build_blocks(c, out, err);
   if (status == FA_OK) status = fa_build_bits(c, out, err);
   if (status == FA_OK) status = fa_build_buffers(c, out, err);
+  if (status == FA_OK) status = fa_build_descales(c, out, err);
   if (status == FA_OK) status = fa_build_fills(c, n_threads, out, err);
   if (status != FA_OK) fa_tensors_free(out);
   return status;

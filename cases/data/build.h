@@ -32,6 +32,8 @@ void fa_topk_mark(const fa_case *c, const fa_tensors *set, int64_t b, uint8_t *l
 fa_status fa_build_bits(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Captured buffers, filled, and the tensors of their gradients. */
 fa_status fa_build_buffers(const fa_case *c, fa_tensors *set, fa_error *err);
+/* Descales of operands of 8 bits; before these are filled. */
+fa_status fa_build_descales(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Fills every float input; v before do, because do_aligned reads v. */
 fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensors *set, fa_error *err);
 
@@ -63,6 +65,9 @@ uint64_t fa_fill_u64(const fa_fill_row *r, int64_t d, int lane);
 double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane);
 /* value[n]: the row before it is rounded to the tensor's dtype. */
 void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n);
+/* What is stored of a row's values, before it is rounded: they are divided by the row's descale if the tensor has
+ * some, and rounded to whole numbers for i8. index: the row's in the tensor, without the column. */
+void fa_quantize_row(const fa_fill_row *row, const fa_tensor *stored, const int64_t *index, double *value);
 /* Writes a row of q, k or k_new under a fill that shapes logits; false if the fill does not. */
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n);
 

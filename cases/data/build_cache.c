@@ -23,7 +23,7 @@ static fa_status add_cache(const fa_case *c, fa_tensors *set, fa_tensor_id id, i
   int64_t shape[4], stride[4];
   fa_case_cache_shape(p, d, shape);
   fa_layout_strides(c->layout, &c->strides[id], 4, shape, shape[2], stride);
-  return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
+  return fa_tensors_add_padded(set, id, fa_tensor_dtype(p, id), 4, shape, stride, c->strides[id].offset,
                                c->strides[id].tail, err);
 }
 
@@ -39,7 +39,7 @@ static fa_status add_new(const fa_case *c, fa_tensors *set, fa_tensor_id id, int
   const int64_t shape[4] = {p->batch, p->kvcache.n_new, p->heads_kv, d};
   int64_t stride[4];
   fa_layout_strides(c->layout, &c->strides[id], 4, shape, shape[2], stride);
-  return fa_tensors_add_padded(set, id, p->dtype, 4, shape, stride, c->strides[id].offset,
+  return fa_tensors_add_padded(set, id, fa_tensor_dtype(p, id), 4, shape, stride, c->strides[id].offset,
                                c->strides[id].tail, err);
 }
 

@@ -15,10 +15,12 @@ static void store_row(const fa_tensor *t, const int64_t *index, const double *va
                value);
 }
 
-/* Stores element [b, s, h] of a tensor that has no batch axis if variable-length. */
-static void store_token(const fa_tensor *t, int64_t b, int64_t s, int64_t h, const double *value) {
-  const int64_t index[3] = {b, s, h};
-  store_row(t, t->rank == 4 ? index : index + 1, value);
+/* Stores row [b, s, h] of a tensor that has no batch axis if variable-length. */
+static void store_token(const fa_fill_row *row, const fa_tensor *t, int64_t b, int64_t s, int64_t h,
+                        double *value) {
+  const int64_t full[3] = {b, s, h}, *index = t->rank == 4 ? full : full + 1;
+  fa_quantize_row(row, t, index, value);
+  store_row(t, index, value);
 }
 
 /* Length of an axis in memory: 1 if it is expanded; the value is then that of index 0. */
@@ -72,7 +74,7 @@ static void fill_some_rows(void *context, int thread, int64_t item) {
     if (x->keys && !slot_read(&row.c->problem, x->t, row.b, row.s)) continue;
     for (row.h = 0; row.h < distinct(x->t, x->t->rank - 2); ++row.h) {
       row_values(&row, value, n);
-      store_token(x->t, row.b, x->start + row.s, row.h, value);
+      store_token(&row, x->t, row.b, x->start + row.s, row.h, value);
     }
   }
 }
@@ -132,7 +134,7 @@ static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
       }
       for (row.h = 0; row.h < distinct(t, 2); ++row.h) {
         row_values(&row, value, t->shape[3]);
-        store_token(t, at, slot, row.h, value);
+        store_token(&row, t, at, slot, row.h, value);
       }
     }
     free(listed);
@@ -145,7 +147,7 @@ static void fill_new(fa_fill_row row, const fa_tensor *t, double *value) {
       for (row.h = 0; row.h < distinct(t, 2); ++row.h) {
         row.s = row.c->problem.kvcache.len.v[row.b] + i;
         fa_fill_row_values(&row, value, t->shape[3]);
-        store_token(t, row.b, i, row.h, value);
+        store_token(&row, t, row.b, i, row.h, value);
       }
 }
 

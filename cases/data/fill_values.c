@@ -47,17 +47,60 @@ static double student_t3(const fa_fill_row *r, int64_t d) {
     sum += x * x;
   }
   const double t = fa_fill_normal(r, d, 0) / sqrt(sum / 3);
-  const double max = fa_dtype_max(r->c->problem.dtype);
+  const double max = fa_dtype_max(r->c->problem.dtype); /* of its values, not of what is stored in 8 bits */
   return t > max ? max : t < -max ? -max : t;
 }
 
-/* Any subnormal of the dtype but 0, either sign. */
+static fa_dtype dtype_of(const fa_fill_row *r) {
+  return fa_tensor_dtype(&r->c->problem, r->id);
+}
+
+static bool is_eight_bits(const fa_fill_row *r) {
+  return fa_tensor_descale_of(&r->c->problem, r->id) != FA_T_COUNT;
+}
+
+/* Any subnormal of the dtype but 0, either sign; 1 and -1 of i8. */
 static double subnormal(const fa_fill_row *r, int64_t d) {
-  const fa_dtype t = r->c->problem.dtype;
+  const fa_dtype t = dtype_of(r);
   const uint64_t u = fa_fill_u64(r, d, 0);
+  if (t == FA_I8) return u & 1 ? -1 : 1;
   const int64_t n = (int64_t)(0.5 / fa_dtype_unit_roundoff(t)); /* the smallest normal, in subnormals */
   const double magnitude = (double)(1 + (int64_t)((u >> 32) % (uint64_t)(n - 1))) * fa_dtype_min_subnormal(t);
   return u & 1 ? -magnitude : magnitude;
+}
+
+/* The last numbers before the type's largest, all of one sign in a head. */
+static double near_max(const fa_fill_row *r, int64_t d) {
+  const fa_fill_row head = at_slot(r, 0);
+  const double sign = fa_fill_u64(&head, 0, 1) & 1 ? -1.0 : 1.0, max = fa_dtype_max(dtype_of(r));
+  const uint64_t u = fa_fill_u64(r, d, 0) >> 32;
+  if (is_eight_bits(r)) return sign * max * (1 - (double)(u % 3) / 16);
+  return sign *
+         (57344 +
+          256 * (double)(u % 24)); /* to 63232, all exact in bf16; leaves 3 % for roundings of the mean */
+}
+
+/* What is stored in 8 bits, and where a conversion may go wrong. */
+static double edge(const fa_fill_row *r, int64_t d) {
+  const uint64_t u = fa_fill_u64(r, d, 1);
+  const double sign = u & 1 ? -1.0 : 1.0, max = fa_dtype_max(dtype_of(r)),
+               least = fa_dtype_min_subnormal(dtype_of(r));
+  switch (u >> 32 & 15) {
+  case 0:
+    return sign * max;
+  case 1:
+    return sign * max * 4; /* saturates */
+  case 2:
+    return sign * least;
+  case 3:
+    return sign * least / 2; /* a tie with 0 */
+  case 4:
+    return sign * 0.0;
+  case 5:
+    return subnormal(r, d);
+  default:
+    return 16 * fa_fill_normal(r, d, 0);
+  }
 }
 
 /* Fills that give every tensor the same distribution, whatever its role. */
@@ -71,6 +114,8 @@ static double plain_value(const fa_fill_row *r, int64_t d) {
     return 2 * (((double)(fa_fill_u64(r, d, 0) >> 12) + 0.5) * 0x1p-52) - 1;
   case FA_FILL_ZERO:
     return 0;
+  case FA_FILL_EDGES:
+    return is_eight_bits(r) ? edge(r, d) : fa_fill_normal(r, d, 0);
   case FA_FILL_INTEGER:
     return floor(small_integer(r, d, r->data == FA_DATA_QUERY || r->data == FA_DATA_KEY ? 2 : 4));
   default:
@@ -122,10 +167,8 @@ static double value_value(const fa_fill_row *r, int64_t d) {
     return fa_fill_normal(&same, d, 0);
   case FA_FILL_DENORMAL:
     return subnormal(r, d);
-  case FA_FILL_NEAR_MAX: /* 57344 .. 63232, all exact in bf16; leaves 3 % for roundings of the mean */
-    same = at_slot(r, 0);
-    return (fa_fill_u64(&same, 0, 1) & 1 ? -1.0 : 1.0) *
-           (57344 + 256 * (double)((fa_fill_u64(r, d, 0) >> 32) % 24));
+  case FA_FILL_NEAR_MAX:
+    return near_max(r, d);
   case FA_FILL_CANCELLATION:
     same = at_slot(r, 0);
     return (r->s & 1 ? -1 : 1) * fa_fill_normal(&same, d, 0);

@@ -118,7 +118,7 @@ static bool repeats_logits(const fa_case *c) {
   double cap = 0;
   /* A bias distinguishes keys, and rows if it has a row axis. */
   const bool told = p->bias.present && p->bias.per_query;
-  const double least = (p->head_dim <= 4 ? 64 : 1) * fa_dtype_unit_roundoff(p->dtype);
+  const double least = (p->head_dim <= 4 ? 64 : 1) * fa_dtype_unit_roundoff(fa_problem_operand_dtype(p));
   if (p->scale == 0 || (spread < least && !told)) return true;
   if (p->score_mod && !keeps_logits_apart(p, &cap)) return true;
   return (p->softcap > 0 && (p->softcap < 4 || large)) || (cap > 0 && (cap < 4 || large));
@@ -145,9 +145,15 @@ static bool repeats_beside_sinks(const fa_case *c) {
   return f == FA_FILL_HEAVY_TAIL || (f == FA_FILL_SINK_SIZES && c->problem.dtype == FA_F16);
 }
 
+/* A few dimensions of 8 bits make few different logits. */
+static bool repeats_eight_bits(const fa_case *c) {
+  return c->problem.quantized.present && c->problem.head_dim < 8;
+}
+
 bool fa_case_is_generic(const fa_case *c) {
   if (c->problem.family == FA_MERGE) return false; /* a few roundings an element: no noise to speak of */
-  if (repeats_beside_sinks(c) || repeats_logits(c) || repeats_dropped(c) || sees_one_key(&c->problem))
+  if (repeats_eight_bits(c) || repeats_beside_sinks(c) || repeats_logits(c) || repeats_dropped(c) ||
+      sees_one_key(&c->problem))
     return false;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!fa_case_has_fill(id) || !fa_case_uses(c, id)) continue;

@@ -90,6 +90,9 @@ typedef enum fa_tensor_id {
   FA_T_DSINKS,       /* f32 [Hq]; an input and its gradient */
   FA_T_TOPK_INDICES, /* i32 [B, Sq, k] or [total, k] (cases/vocabulary/topk.h) */
   FA_T_TOPK_LENGTH,  /* i32 [B] */
+  FA_T_Q_DESCALE,
+  FA_T_K_DESCALE,
+  FA_T_V_DESCALE, /* f32 (cases/vocabulary/quantized.h) */
   FA_T_COUNT
 } fa_tensor_id;
 

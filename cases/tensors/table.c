@@ -72,6 +72,9 @@ static const fa_tensor_info table[FA_T_COUNT] = {
                      GRADIENT(FA_T_SINKS), SUMS(dsinks_atomic)},
     [FA_T_TOPK_INDICES] = {"topk_indices", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_TOPK_LENGTH] = {"topk_length", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_PROBLEM},
+    [FA_T_Q_DESCALE] = {"q_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_K_DESCALE] = {"k_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_V_DESCALE] = {"v_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
     BUFFER(8), BUFFER(9), BUFFER(10), BUFFER(11), BUFFER(12), BUFFER(13), BUFFER(14), BUFFER(15),
     BUFFER(16), BUFFER(17), BUFFER(18), BUFFER(19), BUFFER(20), BUFFER(21), BUFFER(22), BUFFER(23),
@@ -140,9 +143,17 @@ bool fa_tensor_has_parts(fa_tensor_id id) {
   return axes == FA_AXES_PARTS || axes == FA_AXES_PART_ROWS;
 }
 
+fa_tensor_id fa_tensor_descale_of(const fa_problem *p, fa_tensor_id id) {
+  const bool keys = p->quantized.present;
+  if (id == FA_T_Q && p->quantized.queries) return FA_T_Q_DESCALE;
+  if (keys && (id == FA_T_K || id == FA_T_K_NEW)) return FA_T_K_DESCALE;
+  return keys && (id == FA_T_V || id == FA_T_V_NEW) ? FA_T_V_DESCALE : FA_T_COUNT;
+}
+
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id) {
   const fa_tensor_info *info = fa_tensor_describe(id);
   if (info->f32) return FA_F32;
+  if (fa_tensor_descale_of(p, id) != FA_T_COUNT) return p->quantized.dtype;
   return info->axes == FA_AXES_PARTS ? p->merge.parts_dtype : p->dtype;
 }
 

@@ -23,18 +23,20 @@ static const fa_fill_info table[FA_N_FILLS] = {
     [FA_FILL_UNIFORM] = {"uniform", "uniform in (-1, 1)", .generic = true, .size = 0.5, .simplicity = 5},
     [FA_FILL_NEGATIVE_LOGITS] = {"negative_logits",
                                  "every logit about -200: a row max that starts at 0 underflows everything",
-                                 .needs = FA_FILL_NEEDS_PLAIN_SCORES},
+                                 .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES},
     [FA_FILL_STAIRCASE_UP] = {"staircase_up", "logit 0.5 j, exact in bf16: the last visible key dominates",
-                              .needs = FA_FILL_NEEDS_PLAIN_SCORES | FA_FILL_NEEDS_WIDE_GRADIENTS},
+                              .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES |
+                                       FA_FILL_NEEDS_WIDE_GRADIENTS},
     [FA_FILL_STAIRCASE_DOWN] = {"staircase_down",
                                 "logit -0.5 j, exact in bf16: the first visible key dominates",
-                                .needs = FA_FILL_NEEDS_PLAIN_SCORES | FA_FILL_NEEDS_WIDE_GRADIENTS},
+                                .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES |
+                                         FA_FILL_NEEDS_WIDE_GRADIENTS},
     [FA_FILL_POSITIONAL_V] = {"positional_v",
                               "v is a small integer hash of (b, h, j, c): a wrong index shows its key",
                               .large_v = true},
     [FA_FILL_ONE_HOT] =
         {"one_hot", "each row attends to one visible key alone: O is that row of V bit for bit, LSE is 0",
-         .needs = FA_FILL_NEEDS_PLAIN_SCORES, .simplicity = 3},
+         .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES, .simplicity = 3},
     [FA_FILL_UNIFORM_EXACT] = {"uniform_exact",
                                "q is 0, v small integers: O is the mean of v, exact for 2^n visible keys",
                                .zero_q = true, .simplicity = 2},
@@ -50,7 +52,8 @@ static const fa_fill_info table[FA_N_FILLS] = {
     [FA_FILL_CANCELLATION] = {.name = "cancellation",
                               .what = "v alternates in sign from key to key, with equal magnitude"},
     [FA_FILL_SENTINEL] = {"sentinel", "every logit about -6e4: below finite stand-ins for -inf",
-                          .needs = FA_FILL_NEEDS_PLAIN_SCORES | FA_FILL_NEEDS_16_DIMENSIONS},
+                          .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES |
+                                   FA_FILL_NEEDS_16_DIMENSIONS},
     [FA_FILL_ZERO] = {"zero", "all zeros", .zero_q = true, .zero = true, .simplicity = 1},
     [FA_FILL_NEG_INF_PREFIX] = {"neg_inf_prefix",
                                 "-inf for the first keys (130, 66 or half of them), N(0,1) after",
@@ -81,6 +84,10 @@ static const fa_fill_info table[FA_N_FILLS] = {
     [FA_FILL_SINK_SIZES] =
         {"sink_sizes", "heads in turn: -inf, -100, -20, near a row's maximum (below, at, above it), 20, 100",
          .sinks_only = true},
+    [FA_FILL_EDGES] =
+        {.name = "edges",
+         .what = "operands of 8 bits: largest numbers, what saturates, subnormals and 0 among N(0,1)",
+         .large_logits = true},
     [FA_FILL_SINK_NONE] = {.name = "sink_none", .what = "-inf: as without sinks", .sinks_only = true},
 };
 

@@ -53,6 +53,7 @@ typedef enum fa_fill {
   FA_FILL_LSE_EMPTY,  /* empty parts of both signs, alone and all together; O of some of them is NaN */
   FA_FILL_SINK_SIZES, /* sinks only: none, far below the scores, among them, above and far above, by head */
   FA_FILL_SINK_NONE,  /* sinks only: -inf, which is no sink */
+  FA_FILL_EDGES, /* operands of 8 bits: the largest numbers and what saturates to them, subnormals, 0, among N(0,1) */
   FA_N_FILLS
 } fa_fill;
 
@@ -68,7 +69,9 @@ typedef enum fa_fill_needs {
    * beyond its largest number, by right. */
   FA_FILL_NEEDS_WIDE_GRADIENTS = 8,
   /* 1/(1-p) would make an O that f16 cannot hold. */
-  FA_FILL_NEEDS_NO_DROPOUT = 16
+  FA_FILL_NEEDS_NO_DROPOUT = 16,
+  /* Queries and keys of 8 bits are not exact enough for what it says about logits. */
+  FA_FILL_NEEDS_16_BITS = 32
 } fa_fill_needs;
 
 typedef struct fa_fill_info {

@@ -170,6 +170,11 @@ static bool same_merge(const fa_parts *a, const fa_parts *b) {
   return a->parts == b->parts && a->base_2 == b->base_2 && a->parts_dtype == b->parts_dtype;
 }
 
+static bool same_quantized(const fa_quantized *a, const fa_quantized *b) {
+  return a->present == b->present && a->dtype == b->dtype && a->queries == b->queries && a->per == b->per &&
+         a->values == b->values;
+}
+
 static bool same_capture(const fa_capture *a, const fa_capture *b) {
   if (strcmp(a->name, b->name) != 0 || strcmp(a->fill, b->fill) != 0) return false;
   if (a->rank != b->rank || a->grad != b->grad || a->dtype != b->dtype || a->sorted != b->sorted ||
@@ -198,8 +203,9 @@ bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
       !same_bias(&a->bias, &b->bias) || !same_sinks(&a->sinks, &b->sinks) ||
       !same_kvcache(&a->kvcache, &b->kvcache) || !same_blocks(&a->block_sparse, &b->block_sparse) ||
       !same_merge(&a->merge, &b->merge) || !same_bits(&a->mask_bits, &b->mask_bits) ||
-      !same_topk(&a->topk, &b->topk) || !same_text(a->score_mod, b->score_mod) ||
-      !same_text(a->mask_mod, b->mask_mod) || a->n_captures != b->n_captures)
+      !same_topk(&a->topk, &b->topk) || !same_quantized(&a->quantized, &b->quantized) ||
+      !same_text(a->score_mod, b->score_mod) || !same_text(a->mask_mod, b->mask_mod) ||
+      a->n_captures != b->n_captures)
     return false;
   const fa_int32_array *x[N_ARRAYS], *y[N_ARRAYS];
   problem_arrays(a, x);
@@ -212,6 +218,18 @@ bool fa_problem_equal(const fa_problem *a, const fa_problem *b) {
 }
 
 /* ---- derived values ---- */
+
+fa_dtype fa_problem_operand_dtype(const fa_problem *p) {
+  return p->quantized.queries ? p->quantized.dtype : p->dtype;
+}
+
+bool fa_problem_has_descales_of_keys(const fa_problem *p) {
+  return p->quantized.per >= FA_PER_TOKEN && !p->quantized.queries;
+}
+
+bool fa_problem_default_backward(const fa_problem *p) {
+  return fa_family_default_backward(p->family) && !p->quantized.present;
+}
 
 bool fa_problem_is_varlen(const fa_problem *p) {
   return p->cu_seqlens_q.n > 0;

@@ -10,6 +10,7 @@
 #include "cases/expr/capture.h"
 #include "cases/vocabulary/mask.h"
 #include "cases/vocabulary/mask_bits.h"
+#include "cases/vocabulary/quantized.h"
 #include "cases/vocabulary/topk.h"
 
 #include <stdbool.h>
@@ -133,6 +134,7 @@ typedef struct fa_problem {
       lse_padded; /* packed queries: LSE and dLSE are [batch][heads_q][seqlen_q] all the same; what is behind a
                     * sequence's last row is nobody's */
   fa_parts merge;
+  fa_quantized quantized;
 } fa_problem;
 
 void fa_problem_init(fa_problem *p); /* flash, f16, 1 x 1 x 1 x 1 x 64 */
@@ -149,6 +151,14 @@ fa_status fa_problem_complete(fa_problem *p);
 /* Sets the family and the fields whose defaults depend on it: backward, empty_lse and merge (two parts of the
  * problem's type). */
 void fa_problem_set_family(fa_problem *p, fa_family family);
+
+/* The type that the matrix units multiply: of queries, and of P as the second product's operand. */
+fa_dtype fa_problem_operand_dtype(const fa_problem *p);
+/* Values of one row have descales that differ from key to key: in 8 bits per token or page. Beside queries of 8 bits only keys
+ * have: V is multiplied by P of 8 bits, whose range leaves no room for another factor. */
+bool fa_problem_has_descales_of_keys(const fa_problem *p);
+/* Whether a case of its kind has a backward where it says nothing: the family's default, none with 8 bits. */
+bool fa_problem_default_backward(const fa_problem *p);
 
 bool fa_problem_is_varlen(const fa_problem *p);       /* queries are packed */
 bool fa_problem_has_packed_keys(const fa_problem *p); /* keys too: varlen, and not in a cache */

@@ -343,6 +343,7 @@ fa_status fa_problem_validate(const fa_problem *p, fa_error *err) {
   TRY(check_sinks(p, err));
   TRY(check_kvcache(p, err));
   TRY(fa_check_topk(p, err));
+  TRY(fa_check_quantized(p, err));
   TRY(fa_check_block_sparse(p, err));
   TRY(fa_check_captures(p, err));
   TRY(check_mask_bytes(p, err));

@@ -20,6 +20,7 @@ fa_status fa_check_array(const char *field, const fa_int32_array *a, int64_t n, 
 fa_status fa_check_block_sparse(const fa_problem *p, fa_error *err);
 fa_status fa_check_captures(const fa_problem *p, fa_error *err);
 fa_status fa_check_topk(const fa_problem *p, fa_error *err);
+fa_status fa_check_quantized(const fa_problem *p, fa_error *err);
 fa_status fa_check_merge(const fa_problem *p, fa_error *err);
 
 #endif

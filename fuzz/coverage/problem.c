@@ -285,6 +285,7 @@ void fa_coverage_problem(fa_coverage *v, const fa_problem *p) {
   fa_coverage_operators(v, p);
   fa_coverage_masks(v, p);
   fa_coverage_latent(v, p);
+  fa_coverage_quantized(v, p);
   fa_coverage_merge(v, p);
   cover_sinks(v, p);
 }

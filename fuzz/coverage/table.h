@@ -55,6 +55,7 @@ void fa_coverage_cache(fa_coverage *v, const fa_problem *p);     /* of kinds 11 
 void fa_coverage_operators(fa_coverage *v, const fa_problem *p); /* of expressions */
 void fa_coverage_mixed(fa_coverage *v, const fa_problem *p);     /* combinations, of several kinds */
 void fa_coverage_masks(fa_coverage *v, const fa_problem *p);     /* chunks and custom masks, of kind 3 */
+void fa_coverage_quantized(fa_coverage *v, const fa_problem *p);
 void fa_coverage_latent(fa_coverage *v,
                         const fa_problem *p); /* latent caches and lists of keys, of kinds 3, 9 and 11 */
 void fa_coverage_merge(fa_coverage *v, const fa_problem *p); /* partial states */

@@ -36,6 +36,7 @@ static bool is_well_posed(const fa_problem *p, fa_fill f) {
   if (p->scale <= plain && p->scale >= -plain) has |= FA_FILL_NEEDS_NO_LARGER_SCALE;
   if (p->dtype != FA_F16 || !p->backward) has |= FA_FILL_NEEDS_WIDE_GRADIENTS;
   if (p->dropout.p == 0) has |= FA_FILL_NEEDS_NO_DROPOUT;
+  if (!p->quantized.present) has |= FA_FILL_NEEDS_16_BITS;
   return (needs & ~has) == 0;
 }
 
@@ -88,6 +89,7 @@ void fa_gen_fills(fa_gen *g) {
   if (g->rules->mixed && c->fill[FA_T_BIAS] == FA_FILL_FINFO_MIN) c->fill[FA_T_BIAS] = FA_FILL_SMALL;
   c->fill[FA_T_DLSE] = FA_FILL_NORMAL;
   draw_sinks(g);
+  fa_gen_quantized_fills(g);
 }
 
 /* ---- layout ---- */

@@ -30,6 +30,7 @@ enum {
   P_MERGE,
   P_SINKS,
   P_MLA,
+  P_QUANTIZED,
   N_PROFILES
 };
 
@@ -65,6 +66,8 @@ const fa_generate_profile fa_generate_profiles[] = {
     [P_SINKS] = {"sinks",
                  "a logit a head in the denominator, in every family, with every mask, split and page"},
     [P_MLA] = {"mla", "latent attention: decoding with V in K's columns, lists of keys, 192/128 prefill"},
+    [P_QUANTIZED] = {"quantized",
+                     "operands of 8 bits: queries, keys and values, or caches, with descales of every kind"},
     [N_PROFILES] = {NULL, NULL}};
 
 #define M 1000000 /* million */
@@ -139,6 +142,9 @@ static const fa_gen_rules rules[N_PROFILES] = {
   [P_MLA] = {.family = {20, 0, 0, 80}, .varlen = .6, .causal = .6, .window = .1, .softcap = .05, .scale = .1,
     .leftpad = .05, .splits = .5, .group = .5, .empty = .08, .layout = .25, .huge = .03, .fills = .3, .sinks = .1, .mla = 1, .topk = .4,
     .pairs_dim = 8 * M, .longest = 700},
+  [P_QUANTIZED] = {.family = {60, 0, 0, 40}, .varlen = .3, .causal = .4, .window = .15, .alibi = .05, .softcap = .1, .scale = .1,
+    .bias = .05, .seqused = .1, .leftpad = .08, .splits = .1, .group = .5, .odd_dim = .2, .empty = .05, .layout = .25, .fills = .35,
+    .sinks = .05, .quantized = 1, .pairs_dim = 6 * M, .longest = 600},
 };
 /* clang-format on */
 

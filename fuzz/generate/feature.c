@@ -177,5 +177,6 @@ fa_status fa_gen_features(fa_gen *g) {
   draw_sinks(g);
   draw_lse_layout(g);
   status = fa_gen_topk(g);
+  fa_gen_quantized(g);
   return status == FA_OK ? fa_gen_blocks(g) : status;
 }

@@ -7,11 +7,11 @@
 #define SOME_WEIGHT 5
 
 static void widen(fa_gen_rules *r) {
-  double *const chances[] = {&r->varlen,    &r->causal,  &r->window,  &r->dropout,   &r->bias,
-                             &r->blocks,    &r->alibi,   &r->softcap, &r->scale,     &r->sinks,
-                             &r->seqused,   &r->leftpad, &r->splits,  &r->group,     &r->expressions,
-                             &r->odd_dim,   &r->empty,   &r->layout,  &r->fills,     &r->chunk,
-                             &r->mask_bits, &r->mla,     &r->topk,    &r->lse_padded};
+  double *const chances[] = {&r->varlen,    &r->causal,  &r->window,  &r->dropout,    &r->bias,
+                             &r->blocks,    &r->alibi,   &r->softcap, &r->scale,      &r->sinks,
+                             &r->seqused,   &r->leftpad, &r->splits,  &r->group,      &r->expressions,
+                             &r->odd_dim,   &r->empty,   &r->layout,  &r->fills,      &r->chunk,
+                             &r->mask_bits, &r->mla,     &r->topk,    &r->lse_padded, &r->quantized};
   for (size_t i = 0; i < sizeof chances / sizeof *chances; ++i)
     if (*chances[i] < SOME_CHANCE) *chances[i] = SOME_CHANCE;
   for (int f = 0; f < FA_MERGE; ++f)

@@ -14,6 +14,7 @@ typedef struct fa_gen_rules {
   double sinks;
   double lse_padded; /* of cases whose queries are packed */
   double topk;       /* of cases over a cache: lists of keys in place of a mask */
+  double quantized;  /* of flash cases and of those over a cache: operands of 8 bits */
   double mla;        /* of cases over a cache: latent attention; of flash cases: its prefill */
   double seqused, leftpad, splits, group, odd_dim, empty, crowd, layout, huge, fills;
   double chunk, mask_bits; /* of cases that have no other mask; bits: of families that can have them */
@@ -74,7 +75,9 @@ typedef enum fa_gen_stream {
   FA_GEN_SINK_FILLS = FA_GEN_SINKS + 1000, /* beyond the others */
   FA_GEN_MLA,                              /* likewise: their draws cannot be given */
   FA_GEN_TOPK,
-  FA_GEN_LSE_LAYOUT
+  FA_GEN_LSE_LAYOUT,
+  FA_GEN_QUANTIZED,
+  FA_GEN_QUANTIZED_FILLS
 } fa_gen_stream;
 
 static inline fa_rng fa_gen_rng(const fa_gen *g, fa_gen_stream stream) {
@@ -109,6 +112,10 @@ void fa_gen_mla_pages(fa_gen *g);
 
 /* ---- fuzz/generate/topk.c: lists of keys, if the chances are so. After the features, which it takes some of. ---- */
 fa_status fa_gen_topk(fa_gen *g);
+
+/* ---- fuzz/generate/quantized.c: operands of 8 bits, if the chances are so. After the features, which they take some of. ---- */
+void fa_gen_quantized(fa_gen *g);
+void fa_gen_quantized_fills(fa_gen *g); /* after the other fills */
 
 /* ---- fuzz/generate/given.c: the rules of cases of which draws are given ---- */
 fa_gen_rules fa_gen_given_rules(const fa_gen_rules *rules, bool wide);

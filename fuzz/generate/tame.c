@@ -11,7 +11,7 @@ fa_gen_rules fa_gen_tame_rules(const fa_gen_rules *rules) {
   double *const rare[] = {&r.dropout,     &r.bias,    &r.alibi,  &r.softcap, &r.scale,
                           &r.seqused,     &r.leftpad, &r.splits, &r.group,   &r.odd_dim,
                           &r.empty,       &r.crowd,   &r.layout, &r.huge,    &r.blocks,
-                          &r.expressions, &r.sinks,   &r.mla,    &r.topk};
+                          &r.expressions, &r.sinks,   &r.mla,    &r.topk,    &r.quantized};
   for (size_t k = 0; k < sizeof rare / sizeof *rare; ++k) *rare[k] = rarer(*rare[k]);
   return r;
 }

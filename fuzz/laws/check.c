@@ -82,6 +82,8 @@ fa_status fa_run_law(const fa_case *c, const fa_run_config *config, fa_result *o
     fa_law_skip(&w, "its lists name keys by their places");
   else if (c->problem.sinks.present && !holds_with_sinks(c->law))
     fa_law_skip(&w, "a sink counts once in each row, and the law takes rows or calls apart");
+  else if (c->problem.quantized.present && c->law != FA_LAW_REPEAT)
+    fa_law_skip(&w, "its operands are of 8 bits, and laws do not take their descales along");
   else if (c->problem.lse_padded)
     fa_law_skip(&w, "its LSE is padded, and laws compare tensors as a whole");
   else

@@ -86,7 +86,7 @@ void fa_rules_profile(const fa_rules *r, const fa_problem *p, fa_profile *out) {
   fa_hello_declare(&r->hello, p, &d);
   d.arithmetic = r->judged_by[p->dtype];
   fa_arithmetic_fit(&d.arithmetic, p);
-  *out = fa_declaration_profile(&d, p->dtype);
+  *out = fa_declaration_profile(&d, p);
 }
 
 /* ---- the secret ---- */

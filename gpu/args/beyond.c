@@ -10,5 +10,6 @@ bool fa_args_is_flex(const fa_problem *p) {
 }
 
 const char *fa_args_beyond(const fa_problem *p) {
+  if (p->quantized.present) return "operands of 8 bits (quantized)";
   return p->topk.present && p->alibi.present ? "ALiBi slopes beside lists of keys (topk)" : NULL;
 }

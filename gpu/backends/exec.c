@@ -91,7 +91,7 @@ const fa_hello *fa_exec_hello(void *self) {
 void fa_exec_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_declaration d;
   fa_exec_declare(self, p, &d);
-  *out = fa_declaration_profile(&d, p->dtype);
+  *out = fa_declaration_profile(&d, p);
 }
 
 void fa_exec_adopt(void *self, fa_dtype dtype, const fa_declaration *found) {

@@ -147,7 +147,7 @@ static void plugin_profile(void *self, const fa_problem *p, fa_profile *out) {
   const plugin *x = self;
   fa_declaration d;
   fa_hello_declare(&x->hello, p, &d);
-  *out = x->old ? fa_plugin_v1_profile(x->old, x->self, p) : fa_declaration_profile(&d, p->dtype);
+  *out = x->old ? fa_plugin_v1_profile(x->old, x->self, p) : fa_declaration_profile(&d, p);
 }
 
 static const fa_hello *plugin_hello(void *self) {

@@ -113,6 +113,9 @@ static void set_lists_and_cache(fa_plugin_problem *x, const fa_problem *p) {
   x->mask_bits = p->mask_bits.present;
   x->v_in_k = kv->v_in_k;
   x->topk = p->topk.k;
+  x->quantized = p->quantized.present;
+  x->quantized_queries = p->quantized.queries;
+  x->descale = p->quantized.present ? fa_descale_per_name(p->quantized.per) : NULL;
   x->lse_padded = p->lse_padded;
 }
 
@@ -184,7 +187,10 @@ static const struct {
     MEMBER(sinks),
     MEMBER(dsinks),
     MEMBER(topk_indices),
-    MEMBER(topk_length)
+    MEMBER(topk_length),
+    MEMBER(q_descale),
+    MEMBER(k_descale),
+    MEMBER(v_descale)
 #undef MEMBER
 };
 

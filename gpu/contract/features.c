@@ -202,6 +202,16 @@ static bool has_v_in_k(const fa_problem *p) {
   return p->kvcache.v_in_k;
 }
 
+static bool has_quantized_queries(const fa_problem *p) {
+  return p->quantized.queries;
+}
+static bool has_quantized_keys(const fa_problem *p) {
+  return p->quantized.present && !p->quantized.queries;
+}
+static bool has_descales_of_tokens(const fa_problem *p) {
+  return p->quantized.per >= FA_PER_TOKEN;
+}
+
 static const fa_feature features[] = {
     {"causal", is_causal, FA_FEATURE_NAMED, "a causal mask"},
     {"window", is_window, FA_FEATURE_NAMED, "a mask with a left or right edge"},
@@ -259,6 +269,12 @@ static const fa_feature features[] = {
      "packed queries whose LSE and dLSE are [batch, heads, longest]"},
     {"topk", has_topk, FA_FEATURE_LISTED, "a list of keys for every row: topk_indices, topk_length"},
     {"mla", has_v_in_k, FA_FEATURE_LISTED, "a latent cache: V is the first columns of K, in the same memory"},
+    {"quantized", has_quantized_queries, FA_FEATURE_LISTED,
+     "queries, keys and values of 8 bits: q_descale, k_descale, v_descale, for tensors or heads"},
+    {"quantized_keys", has_quantized_keys, FA_FEATURE_LISTED,
+     "keys and values of 8 bits beside queries of 16: k_descale, v_descale, for tensors or heads"},
+    {"quantized_tokens", has_descales_of_tokens, FA_FEATURE_LISTED,
+     "descales for tokens and heads, or for pages"},
     {"captures_bool", has_captures_bool, FA_FEATURE_LISTED, "buffers of bool"},
     {"captures_i64", has_captures_i64, FA_FEATURE_LISTED, "buffers of int64"},
     {"captures_half", has_captures_half, FA_FEATURE_LISTED, "buffers of f16 and bf16"},

@@ -46,7 +46,7 @@ unsigned fa_hello_passes(const fa_hello *h, const fa_problem *p, char *why, size
  * then counts as not delivered. */
 void fa_hello_declare(const fa_hello *h, const fa_problem *p, fa_declaration *out);
 /* The constants of the bounds for what was declared: of the arithmetic, and of the LSE's conventions. */
-fa_profile fa_declaration_profile(const fa_declaration *d, fa_dtype dtype);
+fa_profile fa_declaration_profile(const fa_declaration *d, const fa_problem *p);
 /* Takes what a probe has found for everything that it has not said itself; from then on it is said. */
 void fa_hello_adopt(fa_hello *h, fa_dtype dtype, const fa_declaration *found);
 void fa_declaration_adopt(fa_declaration *d, const fa_declaration *found);

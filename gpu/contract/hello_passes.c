@@ -40,8 +40,12 @@ void fa_hello_declare(const fa_hello *h, const fa_problem *p, fa_declaration *ou
   if (p && p->scale == 0 && out->contract.lse_unscaled) out->contract.outputs &= ~FA_TENSOR_BIT(FA_T_LSE);
 }
 
-fa_profile fa_declaration_profile(const fa_declaration *d, fa_dtype dtype) {
-  fa_profile profile = fa_arithmetic_profile(&d->arithmetic, dtype);
+fa_profile fa_declaration_profile(const fa_declaration *d, const fa_problem *p) {
+  const fa_quantized *q = &p->quantized;
+  fa_profile profile = fa_arithmetic_profile(&d->arithmetic, fa_problem_operand_dtype(p));
+  if (q->present)
+    fa_arithmetic_add_descales(&d->arithmetic, p->dtype, q->queries, fa_problem_has_descales_of_keys(p),
+                               &profile);
   profile.u_lse = fa_contract_lse_roundoff(&d->contract);
   return profile;
 }

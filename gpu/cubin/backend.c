@@ -107,7 +107,7 @@ static void cubin_declare(void *self, const fa_problem *p, fa_declaration *out) 
 static void cubin_profile(void *self, const fa_problem *p, fa_profile *out) {
   fa_declaration d;
   cubin_declare(self, p, &d);
-  *out = fa_declaration_profile(&d, p->dtype);
+  *out = fa_declaration_profile(&d, p);
 }
 
 static void cubin_adopt(void *self, fa_dtype dtype, const fa_declaration *found) {

@@ -1,6 +1,7 @@
 /* The `ref-f32` backend: a sanity subject. It computes docs/reference/semantics.md in plain float32 loops, so a case
  * that fails here is a fault of the judge or of this backend, never of a clever kernel. */
 #include "gpu/backend.h"
+#include "cases/arithmetic/fields.h"
 #include "gpu/ref_f32/parts.h"
 
 #include <stdio.h>
@@ -30,9 +31,20 @@ static unsigned supports(void *self, const fa_problem *p, char *reason, size_t r
   return FA_PASS_FORWARD | FA_PASS_BACKWARD;
 }
 
+/* Operands are multiplied by their descales as they are loaded, in f32. */
+static void add_descales(const fa_problem *p, fa_profile *out) {
+  fa_arithmetic a;
+  if (!p->quantized.present || !fa_arithmetic_named("simt-f32", p->dtype, &a)) return;
+  a.k_descaled = a.v_descaled = FA_FORMAT_F32;
+  fa_arithmetic_add_descales(&a, p->dtype, p->quantized.queries, fa_problem_has_descales_of_keys(p), out);
+  if (p->quantized.queries)
+    out->name = "f32-of-eight-bits"; /* P is not rounded, and O is, to 16: no band of statistics */
+}
+
 static void profile(void *self, const fa_problem *p, fa_profile *out) {
   (void)self;
-  *out = fa_profile_get("simt-f32", p->dtype);
+  *out = fa_profile_get("simt-f32", fa_f32_p_dtype(p));
+  add_descales(p, out);
   out->block_n = FA_F32_TILE_N;
   out->max_splits = p->splits > 1 ? (int)p->splits : 1;
 }

@@ -93,8 +93,8 @@ static void visit_sink(const fa_f32_score *c, work *w, int64_t r) {
 static void load_query_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) {
   const fa_problem *p = c->p;
   const fa_tensor *o = &c->t->t[FA_T_O], *dlse = &c->t->t[FA_T_DLSE];
-  fa_f32_load_q(p, &c->t->t[FA_T_Q], c->e, c->h, i0, n_i, FA_F32_TILE_M, w->q, w->ld);
-  fa_f32_load_q(p, &c->t->t[FA_T_DO], c->e, c->h, i0, n_i, FA_F32_TILE_M, w->dout, w->ldv);
+  fa_f32_load_q(p, c->t, &c->t->t[FA_T_Q], c->e, c->h, i0, n_i, FA_F32_TILE_M, w->q, w->ld);
+  fa_f32_load_q(p, c->t, &c->t->t[FA_T_DO], c->e, c->h, i0, n_i, FA_F32_TILE_M, w->dout, w->ldv);
   for (int64_t r = 0; r < n_i; ++r) {
     const char *row = fa_f32_q_row(p, o, c->e, c->h, i0 + r);
     const int64_t step = o->stride[o->rank - 1] * (int64_t)fa_dtype_size(o->dtype);

@@ -118,7 +118,7 @@ static void visit_tile(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i, 
   if (debug) write_p_debug(c, w, seen, i0, n_i, j0, n_j);
   if (p->dropout.p > 0.0)
     for (int64_t l = 0; l < n_i * n; ++l) w->s[l] = w->keep[l] ? w->s[l] : 0.0f;
-  fa_f32_round(p->dtype, n_i * n, w->s);
+  fa_f32_round(fa_f32_p_dtype(p), n_i * n, w->s);
   fa_f32_gemm(n_i, w->ldv, n, w->s, n, 1, w->v, w->ldv, w->o, w->ldv);
 }
 
@@ -143,7 +143,7 @@ static void combine_row(work *w, int64_t r) {
 
 static void load_queries(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) {
   const fa_problem *p = c->p;
-  fa_f32_load_q(p, &c->t->t[FA_T_Q], c->e, c->h, i0, n_i, FA_F32_TILE_M, w->q, w->ld);
+  fa_f32_load_q(p, c->t, &c->t->t[FA_T_Q], c->e, c->h, i0, n_i, FA_F32_TILE_M, w->q, w->ld);
   if (p->kvcache.present && p->kvcache.rotary_dim > 0)
     for (int64_t r = 0; r < n_i; ++r)
       fa_f32_rotate(p, c->t, fa_f32_query_position(p, c->t, c->e, i0 + r), w->q + r * w->ld);

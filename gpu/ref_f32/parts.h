@@ -55,10 +55,21 @@ char *fa_f32_k_row(const fa_problem *p, const fa_tensors *set, const fa_tensor *
 float *fa_f32_lse_at(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h, int64_t i);
 /* Loads rows [first, first + n) into a float tile with leading dimension ld, and zeroes its rows up to
  * n_padded. */
-void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h,
-                   int64_t first, int64_t n, int64_t n_padded, float *dst, int64_t ld);
+void fa_f32_load_q(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
+                   int64_t h, int64_t first, int64_t n, int64_t n_padded, float *dst, int64_t ld);
 void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t first_key, int64_t n, int64_t n_padded, float *dst, int64_t ld);
+
+/* ---- operands of 8 bits (gpu/ref_f32/descale.c) ---- */
+
+/* Multiplies a row of q, k or v by its descale, if it has one: row s of head h of the sequence, where k and v count from the
+ * start of its extent. */
+void fa_f32_descale_q(const fa_problem *p, const fa_tensors *set, const fa_f32_sequence *e, int64_t h,
+                      int64_t s, float *x);
+void fa_f32_descale_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
+                      const fa_f32_sequence *e, int64_t hk, int64_t s, float *x);
+/* The type that P is rounded to: f32 beside queries of 8 bits. */
+fa_dtype fa_f32_p_dtype(const fa_problem *p);
 
 /* ---- scores, masks (gpu/ref_f32/score.c) ---- */
 

@@ -69,19 +69,23 @@ static void zero_rows(float *dst, int64_t ld, int64_t from, int64_t to) {
   if (to > from) memset(dst + from * ld, 0, (size_t)((to - from) * ld) * sizeof *dst);
 }
 
-void fa_f32_load_q(const fa_problem *p, const fa_tensor *t, const fa_f32_sequence *e, int64_t h,
-                   int64_t first, int64_t n, int64_t n_padded, float *dst, int64_t ld) {
+void fa_f32_load_q(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
+                   int64_t h, int64_t first, int64_t n, int64_t n_padded, float *dst, int64_t ld) {
   int64_t width = t->shape[t->rank - 1], stride = t->stride[t->rank - 1];
   zero_rows(dst, ld, 0, n_padded);
-  for (int64_t r = 0; r < n; ++r)
+  for (int64_t r = 0; r < n; ++r) {
     fa_f32_load(t->dtype, fa_f32_q_row(p, t, e, h, first + r), stride, width, dst + r * ld);
+    if (t == &set->t[FA_T_Q]) fa_f32_descale_q(p, set, e, h, first + r, dst + r * ld);
+  }
 }
 
 void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t first_key, int64_t n, int64_t n_padded, float *dst, int64_t ld) {
   int64_t width = t->shape[t->rank - 1], stride = t->stride[t->rank - 1];
   zero_rows(dst, ld, 0, n_padded);
-  for (int64_t r = 0; r < n; ++r)
-    fa_f32_load(t->dtype, fa_f32_k_row(p, set, t, e, hk, e->leftpad + first_key + r), stride, width,
-                dst + r * ld);
+  for (int64_t r = 0; r < n; ++r) {
+    const int64_t s = e->leftpad + first_key + r;
+    fa_f32_load(t->dtype, fa_f32_k_row(p, set, t, e, hk, s), stride, width, dst + r * ld);
+    fa_f32_descale_k(p, set, t, e, hk, s, dst + r * ld);
+  }
 }

@@ -76,6 +76,10 @@ void fa_f32_load(fa_dtype t, const char *src, int64_t stride, int64_t n, float *
       memcpy(&dst[i], src + i * stride * 4, 4);
       continue;
     }
+    if (fa_dtype_size(t) == 1) {
+      dst[i] = (float)fa_load(t, src + i * stride);
+      continue;
+    }
     memcpy(&bits, src + i * stride * 2, 2);
     dst[i] = t == FA_F16 ? fa_f16_to_f32(bits) : fa_bf16_to_f32(bits);
   }
@@ -85,6 +89,10 @@ void fa_f32_store(fa_dtype t, char *dst, int64_t stride, int64_t n, const float 
   for (int64_t i = 0; i < n; ++i) {
     if (t == FA_F32) {
       memcpy(dst + i * stride * 4, &src[i], 4);
+      continue;
+    }
+    if (fa_dtype_size(t) == 1) {
+      fa_store(t, dst + i * stride, (double)src[i]);
       continue;
     }
     uint16_t bits = t == FA_F16 ? fa_f32_to_f16(src[i]) : fa_f32_to_bf16(src[i]);

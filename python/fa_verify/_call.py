@@ -57,8 +57,8 @@ class Result:
 class Call(Case):
     """A case together with its tensors; the tensors' names are those of a case file.
 
-    Inputs are arrays, or None where the call has none of that name. They have the case's strides. numpy gets bf16 as
-    float32, which holds the same values; whatever is returned is rounded to the output's type.
+    Inputs are arrays, or None where the call has none of that name. They have the case's strides. numpy gets bf16,
+    e4m3 and e5m2 as float32, which holds the same values; whatever is returned is rounded to the output's type.
     """
 
     q: Any  #: [B, Sq, Hq, D]; packed: [total_q, Hq, D]
@@ -71,6 +71,9 @@ class Call(Case):
     mask_indptr: Any  #: int32 [B + 1]: the byte where a sequence's bits begin
     topk_indices: Any  #: int32 [B, Sq, topk], packed [total_q, topk]: slots of the keys that a row sees, -1: none
     topk_length: Any  #: int32 [B]: entries that are of the lists; None: all
+    q_descale: Any  #: float32, where q is of 8 bits: see quantized_per, and docs/reference/semantics.md, "Eight bits"
+    k_descale: Any
+    v_descale: Any
     do: Any  #: as o
     dlse: Any  #: as lse
     k_new: Any  #: [B, new, Hk, D]

@@ -14,6 +14,7 @@ INPUTS = (
     "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
     "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices",
     "mask_bits", "mask_indptr", "sinks", "topk_indices", "topk_length",
+    "q_descale", "k_descale", "v_descale",
 )  # fmt: skip
 
 
@@ -71,6 +72,9 @@ class Case:
     page_size: int  #: 0: the cache has no pages
     has_mla: bool  #: a latent cache: v is a view of k's first head_dim_v columns, and v_new of k_new's
     topk: int  #: entries of each row's list of keys, 0: no lists
+    quantized: str | None  #: "e4m3", "e5m2" or "i8": the type of keys and values; None: that of the case
+    quantized_queries: bool  #: q has it too
+    quantized_per: str  #: "tensor", "head", "token" or "page": what has a descale of its own
     rotary_dim: int  #: 0: no rotary embedding
     rotary_interleaved: bool
     splits: int  #: 0: as the kernel chooses
@@ -128,7 +132,7 @@ class Case:
         self.mask_mod = case.get("mask_mod")
         self.has_alibi = "alibi" in case
         self.has_bias = "bias" in case
-        self.backward = bool(case.get("backward", self.family != "kvcache"))
+        self.backward = bool(case.get("backward", self.family != "kvcache" and "quantized" not in case))
         self.has_bias_grad = self.has_bias and self.backward and bool(case["bias"].get("grad", True))
         self.has_sinks = bool(case.get("sinks", False))
         sinks = case["sinks"] if isinstance(case.get("sinks"), dict) else {}
@@ -150,6 +154,11 @@ class Case:
         self.page_size = cache.get("page_size", 0)
         self.has_mla = "mla" in case
         self.topk = case["topk"].get("k", 64) if "topk" in case else 0
+        quantized = case.get("quantized")
+        self.quantized = None if quantized is None else quantized.get("dtype", "e4m3")
+        default = case.get("family") != "kvcache" and self.quantized != "i8"
+        self.quantized_queries = quantized is not None and quantized.get("queries", default)
+        self.quantized_per = (quantized or {}).get("descale", "tensor")
         rotary = cache.get("rotary", {})
         self.rotary_dim = rotary.get("dim", 0)
         self.rotary_interleaved = rotary.get("interleaved", False)

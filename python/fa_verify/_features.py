@@ -48,10 +48,14 @@ FEATURES = {
     "padded_lse": "packed sequences whose lse and dlse are [B, Hq, Sq] of the longest",
     "mla": "a latent cache: v is a view of k's first columns",
     "topk": "a list of keys for each row: topk_indices, topk_length",
+    "quantized": "queries, keys and values of 8 bits: q_descale, k_descale, v_descale for tensors or heads",
+    "quantized_keys": "keys and values of 8 bits beside queries of 16: k_descale, v_descale for tensors or heads",
+    "quantized_tokens": "descales for tokens and heads, or for pages",
     "empty_lse": "another LSE of rows without keys than the family's",
 }
 
 #: Words that version 1 of the protocol does not know: it took them for granted. Pairs of features ("bias_varlen"),
 #: which it does not know either, are in none of these tables.
-SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse", "captures_bool",
+SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse", "quantized", "quantized_keys",
+                   "quantized_tokens", "captures_bool",
                    "captures_i64", "captures_half", "captures_half_grad", "captures_strides", "captures_many")  # fmt: skip

@@ -170,6 +170,9 @@ def kernel(
     padded_lse: bool = False,
     mla: bool = False,
     topk: bool = False,
+    quantized: bool = False,
+    quantized_keys: bool = False,
+    quantized_tokens: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...
 def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> Any:
     """Makes a function a kernel that can be judged. Cases that ask for what is not declared are skipped.

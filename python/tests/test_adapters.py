@@ -20,7 +20,7 @@ from fa_verify.adapters._problem import Problem
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "adapters.md"
 KNOWN = json.loads((Path(__file__).parent / "adapter_failures.json").read_text())
-CASES = ("causal", "gqa", "window", "memeff", "softcap", "kvcache", "sinks", "masks", "mla", "topk")
+CASES = ("causal", "gqa", "window", "memeff", "softcap", "kvcache", "sinks", "masks", "mla", "topk", "quantized")
 #: An element type, a size and a mask each; enough to find an adapter that does not work at all.
 QUICK = "^(square_(17|64|129)|decode_1x64|group_2|append_1|plain|f32|bias_full|page_16|page_1_gqa|full|chunk_varlen|tree_star|decode|lengths)$"
 SLOW = ("torch_math", "torch_flex_eager", "transformers_eager", "torch_cpu", "jax_xla", "jax_xla_half", "jax_pallas", "jax_pallas_decode", "jax_pallas_paged")

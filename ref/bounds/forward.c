@@ -1,4 +1,6 @@
 /* Bounds of O and LSE: a second walk over a query block's tiles, once its LSE is known. */
+#include "cases/tensors/descale.h"
+#include "ref/bounds/narrow.h"
 #include "ref/bounds/scattered.h"
 #include "ref/engine/dropout.h"
 #include "ref/engine/topk.h"
@@ -10,6 +12,9 @@
 #include <string.h>
 
 static const double u = 0x1p-24;
+
+/* Roundings of P in 8 bits: two logits that differ by less than an eighth have P that round alike. */
+#define COARSE_P 0x1p-6
 
 /* Terms of a whole row. */
 typedef struct fa_row_terms {
@@ -63,7 +68,7 @@ static void row_terms_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k
   t->changes = fa_bound_changes(c, t->n);
   /* Without dropout the largest P is 1 and the next ones are where representable numbers are dense; times 1 /
    * (1 - p) they can be anywhere. */
-  if (c->generic && c->p->dropout.p > 0 && p->u_p > 0)
+  if (c->generic && (c->p->dropout.p > 0 || p->u_p > COARSE_P) && p->u_p > 0)
     t->least = fa_bound_least_spread(c, p->u_p, t->n, false);
   fa_bound_spread_begin(&t->spread, 4 * t->least);
   if (p->max_splits > 1) t->rounds = p->exp_scaled ? 2 : fmin(p->max_splits, (double)t->n);
@@ -115,7 +120,9 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     /* in units of the row's largest weight, or of their sum where P is divided by it first */
     const double divided = c->profile->p_kept ? 1 : w->l[k];
     row.per_u = (float)(1 / c->profile->u_p);
-    row.floor = (float)(t->most * c->profile->floor_p / c->profile->u_p / divided / (1 - c->p->dropout.p));
+    const double smallest = c->profile->p_descaled ? fa_descale_smallest(c->p, c->in, FA_T_V) : 1;
+    row.floor = (float)(t->most * c->profile->floor_p / c->profile->u_p / divided / (1 - c->p->dropout.p) /
+                        fmin(smallest, 1));
     row.top = (float)((1 - 0x1p-20) / w->l[k]);
     row.at_top = c->p->dropout.p > 0 || t->most > 1 || c->profile->max_rounded || c->profile->p_kept ||
                          c->profile->truncated_p > 0
@@ -172,6 +179,7 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
   double steps = (double)t->n + t->changes + 2 * t->rounds + 2;
   double tiny = (steps * FA_F32_TINY + p->floor_operand + lost_values(c, t->n, b)) / (1 - c->p->dropout.p) +
                 fa_bound_lost(t->n, b->unit_v);
+  if (p->floor_o_descaled > 0) tiny += p->floor_o_descaled * fa_descale_largest(c->p, c->in, FA_T_V);
   const bool alike = t->least > 0 && fa_bound_is_alike(&t->spread, t->least);
   const bool lost = !t->kept || shift > 0.25; /* at least a mean of V */
   /* The sink may be a factor behind a finished O, made of an LSE that has its own error. */
@@ -192,7 +200,9 @@ static void write_o(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_re
       .u_noise = noise,
       .by_errors = lost ? 0 : 1.0001 * grow * b->unit_v,
       .gamma = lost ? 0 : 1.0001 * gamma,
-      .by_value = 1.0001 * (lost ? 1 : grow * (shift + factor) + 4 * u + p->truncated_p),
+      .by_value =
+          1.0001 *
+          (lost ? 1 : grow * (shift + factor) + (4 + 2 * p->descales) * u + p->truncated_p + p->u_o_descaled),
       .add = overflows ? INFINITY : 1.0001 * (lost ? 2 * t->max_v / (1 - c->p->dropout.p) : tiny),
       .quant = o->quant + at,
       .noise = o->noise + at,
@@ -232,6 +242,7 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
   fa_bound_head(b, c, w, false);
   fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, b->e_score ? b->q2 : NULL);
   if (b->row_q) uncertain_queries(b, c, r);
+  fa_bound_narrow_rows(b, c, r, w);
   for (int64_t k = 0; k < r->n; ++k) row_terms_init(c, r, k, w, &t[k]);
   for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
     int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);

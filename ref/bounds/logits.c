@@ -1,4 +1,5 @@
 /* How far a kernel's logits may be from the exact ones, and the effect on their exponentials. */
+#include "ref/bounds/narrow.h"
 #include "ref/bounds/scattered.h"
 #include "ref/tiles/score.h"
 
@@ -35,11 +36,15 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
   int m = (int)r->n, d = (int)c->d, nn = (int)n;
   double unit = fabs(c->p->scale) * b->unit_q * b->unit_k;
   const double u_operand = b->e_score && c->generic ? 0 : c->profile->operand[FA_PRODUCT_QK];
-  double k = unit * (fa_bound_gamma(c, FA_PRODUCT_QK, c->d) + u_operand) * 1.0001;
-  double tiny = lost_scores(b, c);
-  fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
-  overflow_scores(b, c, r->n * n);
-  fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, 3 * u, tiny);
+  const bool walk = fa_bound_walks_scores(c);
+  double k = walk ? 1 : unit * (fa_bound_gamma(c, FA_PRODUCT_QK, c->d) + u_operand) * 1.0001;
+  double tiny = lost_scores(b, c), steps = c->profile->descales ? 5 * u : 3 * u; /* two more factors */
+  if (walk)
+    fa_bound_narrow_scores(b, c, r, j0, n, s);
+  else
+    fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
+  if (!walk) overflow_scores(b, c, r->n * n);
+  fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, steps, tiny);
   for (int64_t x = 0; !(k > 0) && x < r->n * n; ++x) /* an infinite product times a scale of 0 is NaN */
     if (isnan(b->e_logit[x])) b->e_logit[x] = INFINITY;
   fa_bound_scatter_begin(b, c, r, j0, n, s);

@@ -1,4 +1,6 @@
 /* Memory of the bounds, and their operands: scaled absolute values and squares. */
+#include "cases/tensors/descale.h"
+#include "ref/bounds/narrow.h"
 #include "ref/bounds/scattered.h"
 
 #include <math.h>
@@ -40,6 +42,15 @@ static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t
   b->terms = take(to, FA_BLOCK_N);
 }
 
+static void lay_out_narrow(fa_bound_narrow *x, const fa_ref_call *c, int64_t m, fa_ref_arena *to) {
+  const int64_t sk = c->max_sk;
+  x->q = take(to, m * c->d);
+  x->k = take(to, sk * c->d);
+  x->q_exponent = fa_ref_arena_alloc(to, m * c->d, sizeof(int));
+  x->k_exponent = fa_ref_arena_alloc(to, sk * c->d, sizeof(int));
+  x->k_descale = fa_ref_arena_alloc(to, sk, sizeof(double));
+}
+
 /* Lays out the arrays from `base`; with NULL, only measures. Returns their size in bytes. */
 static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, char *base) {
   fa_ref_arena to = {base, 0};
@@ -59,6 +70,7 @@ static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, 
     b->row_k = take(&to, sk * c->d);
     b->row_q = take(&to, m * c->d);
   }
+  if (fa_bound_walks_scores(c)) lay_out_narrow(&b->narrow, c, m, &to);
   const bool scatter = fa_bound_scores_scatter(c);
   if (scatter) b->e_score = take(&to, m * n);
   if (scatter || backward) {
@@ -109,7 +121,7 @@ static double tensor_greatest(const fa_tensor *t) {
 
 /* Units of the call: the largest magnitudes of q, dO, dLSE. */
 static void measure_units(fa_bound_scratch *b, const fa_ref_call *c, bool backward) {
-  double q = tensor_greatest(&c->in->t[FA_T_Q]);
+  double q = tensor_greatest(&c->in->t[FA_T_Q]) * fa_descale_largest(c->p, c->in, FA_T_Q);
   b->unit_q = unit_of(c->rotated.q ? 2 * q : q);
   if (!backward) return;
   b->unit_do = unit_of(tensor_greatest(&c->in->t[FA_T_DO]));
@@ -175,6 +187,7 @@ void fa_bound_head(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_scrat
   row_maxima(b->k, w->e->sk, c->d, b->unit_k, b->max_k);
   row_maxima(b->v, w->e->sk, c->dv, b->unit_v, b->max_v);
   if (b->row_k) uncertain_keys(b, c, w);
+  fa_bound_narrow_keys(b, c, w);
   b->e = w->e;
   b->hk = w->hk;
 }

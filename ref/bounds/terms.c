@@ -24,13 +24,17 @@ static double coarse_gamma(const fa_ref_call *c, int64_t n, double unit) {
 
 /* 32 products and the accumulator are cut to 13 fraction bits of the largest. A product of 8 significant bits seldom
  * loses any: 5 units a block in the mean where all have one sign. */
-static double narrow_gamma(const fa_ref_call *c, int64_t n) {
-  return blocks_of(c->profile, n, 32) * (c->generic ? 6 : 34) * 0x1p-13;
+static double narrow_gamma(const fa_ref_call *c, fa_product which, int64_t n) {
+  const int64_t keys = which == FA_PRODUCT_PV ? c->profile->accumulator_keys : 0,
+                some = keys > 0 && keys < n ? keys : n;
+  const double in_f32 =
+      some < n ? (double)((n + some - 1) / some) * u : 0; /* one accumulator after another */
+  return blocks_of(c->profile, some, 32) * (c->generic ? 6 : 34) * 0x1p-13 + in_f32;
 }
 
 double fa_bound_gamma(const fa_ref_call *c, fa_product which, int64_t n) {
   const fa_profile *p = c->profile;
-  if (p->accumulator[which] == FA_ACCUMULATOR_NARROW) return narrow_gamma(c, n);
+  if (p->accumulator[which] == FA_ACCUMULATOR_NARROW) return narrow_gamma(c, which, n);
   if (p->accumulator[which] == FA_ACCUMULATOR_F16) return coarse_gamma(c, n, 0x1p-11);
   if (p->accumulator[which] == FA_ACCUMULATOR_BF16) return coarse_gamma(c, n, 0x1p-8);
   if (p->mma_block == 0 || p->accumulator[which] == FA_ACCUMULATOR_F32) return fa_bound_sum(c, n);

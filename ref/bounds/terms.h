@@ -33,6 +33,14 @@ typedef struct fa_bound_delta_sum {
   double size, sure, worst, squares;
 } fa_bound_delta_sum;
 
+/* Stored numbers of 8 bits and their exponents (ref/bounds/narrow.h); NULL where no bound is made of them. */
+typedef struct fa_bound_narrow {
+  float *q, *k;                 /* [FA_BLOCK_M, D], [sk, D] */
+  int *q_exponent, *k_exponent; /* the same */
+  double *k_descale;            /* [sk] */
+  double q_descale[FA_BLOCK_M];
+} fa_bound_narrow;
+
 /* One thread's memory for bounds. An array named after a matrix holds its absolute values in units of its
  * scale; with a 2 in the name, their squares. */
 typedef struct fa_bound_scratch {
@@ -66,6 +74,7 @@ typedef struct fa_bound_scratch {
   double row_least[FA_BLOCK_M];  /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread row_spread[FA_BLOCK_M];
   fa_bound_delta_sum row_delta[FA_BLOCK_M]; /* where delta is sum P dP */
+  fa_bound_narrow narrow;
   char *arena;
 } fa_bound_scratch;
 /* like: another thread's of the same call, which saves a look at all of its inputs; NULL: this is the first. */
@@ -123,9 +132,10 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
                          int64_t n, const double *x, const double *th, fa_ref_mod_scratch *mod);
 /* The debug matrix, where it is wanted. Row k of a block: n final scores from key j on, and the row's maximum; then, after
  * all of them, the largest relative error of the row's exponentials, which may not be known. */
-void fa_bound_magnitudes_add(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, int64_t j, const double *x, int64_t n,
-                             double max);
-void fa_bound_magnitudes_finish(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, double widest, bool known);
+void fa_bound_magnitudes_add(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, int64_t j,
+                             const double *x, int64_t n, double max);
+void fa_bound_magnitudes_finish(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, double widest,
+                                bool known);
 
 /* One row: turns e (absolute error of x) into the relative error of exp(x - c), where c is m or L. extra:
  * error of other parts of the exponent. *most: the largest. Returns false if the exponential's magnitude is

@@ -68,7 +68,8 @@ static band foreign_band(const fa_profile *p, output at) {
   const bool narrow = at == DQ || at == DK ? p->u_ds > 0 : p->u_p > 0;
   band b = is_plain(p) && narrow ? matrix[at] : unknown;
   if (narrow) b.rms_low = matrix[at].rms_low;
-  if (p->u_scores > 0 || p->u_dp > 0) b.rms_low = 0; /* they are most of the noise */
+  if (p->u_scores > 0 || p->u_dp > 0) b.rms_low = 0;                  /* they are most of the noise */
+  if (p->descales && p->operand[FA_PRODUCT_PV] > 0x1p-20) b.bias = 3; /* all rows share the roundings of V */
   if (p->truncated_p > 0 || p->truncated_ds > 0 || p->operands_cut) b = (band){0, 3, 3};
   return b;
 }

@@ -1,5 +1,6 @@
 /* Could the check have failed at all? Trivially wrong answers are compared against the same bounds. If one of
  * them passes everywhere and is not in fact right, the case tests nothing. */
+#include "cases/tensors/descale.h"
 #include "ref/compare/internal.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ typedef struct sizes {
   double max, rms;
 } sizes;
 
-static sizes sizes_of(const fa_tensor *t) {
+static sizes sizes_of(const trial *of, fa_tensor_id id) {
+  const fa_tensor *t = &of->in->t[id];
   const int64_t n = fa_tensor_count(t), width = n > 0 ? t->shape[t->rank - 1] : 1;
   uint64_t *bits = malloc((size_t)width * sizeof *bits);
   double *x = malloc((size_t)width * sizeof *x), sum = 0, used = 0;
@@ -41,6 +43,8 @@ static sizes sizes_of(const fa_tensor *t) {
     }
   }
   if (used > 0) s.rms = sqrt(sum / used);
+  const double descale = fa_descale_largest(of->p, of->in, id);
+  s.rms *= descale, s.max *= descale;
   free(bits);
   free(x);
   return s;
@@ -54,16 +58,14 @@ static double steepest(const trial *t) {
 /* What f32 leaves of dP - delta where the two cancel (with one visible key, exactly): sums of Dv products
  * each. */
 static double cancelled(const trial *t) {
-  const fa_tensor *in = t->in->t;
   const double dv = (double)t->p->head_dim_v, rounds = fmin(dv, 4 * sqrt(dv));
   return 0x1p-24 * steepest(t) *
-         (rounds * dv * sizes_of(&in[FA_T_DO]).rms * sizes_of(&in[FA_T_V]).rms +
-          4 * sizes_of(&in[FA_T_DLSE]).rms);
+         (rounds * dv * sizes_of(t, FA_T_DO).rms * sizes_of(t, FA_T_V).rms + 4 * sizes_of(t, FA_T_DLSE).rms);
 }
 
 /* Rough magnitude of the logits: f32 rounds them to 2^-24 of it, which is a relative error of every P. */
 static double logit_size(const trial *t) {
-  const sizes q = sizes_of(&t->in->t[FA_T_Q]), k = sizes_of(&t->in->t[FA_T_K]);
+  const sizes q = sizes_of(t, FA_T_Q), k = sizes_of(t, FA_T_K);
   const double size = fabs(t->p->scale) * (q.max * k.max + 4 * sqrt((double)t->p->head_dim) * q.rms * k.rms);
   return t->p->softcap > 0 ? fmin(size, t->p->softcap) : size;
 }
@@ -71,16 +73,15 @@ static double logit_size(const trial *t) {
 /* In some kernels the operands of GEMMs also have an absolute error; dP passes it on, times P, to dS. */
 static double operand_floor(const trial *t, double keys, double rows) {
   const fa_problem *p = t->p;
-  const fa_tensor *in = t->in->t;
   const double each = t->profile != NULL ? t->profile->floor_operand / (1 - p->dropout.p) : 0;
   if (t->id == FA_T_O) return each;
   if (t->id == FA_T_DV) return rows * each;
   if (each == 0 || !fa_tensor_describe(t->id)->gradient) return 0;
-  const double d_o = sizes_of(&in[FA_T_DO]).max, v = sizes_of(&in[FA_T_V]).max;
+  const double d_o = sizes_of(t, FA_T_DO).max, v = sizes_of(t, FA_T_V).max;
   const double dv = (double)p->head_dim_v, by = steepest(t);
   const double lost = by * each * dv * (d_o + v), ds = by * 3 * each * dv * d_o * v;
-  if (t->id == FA_T_DQ) return fabs(p->scale) * (lost * sizes_of(&in[FA_T_K]).max + keys * ds);
-  if (t->id == FA_T_DK) return fabs(p->scale) * rows * (lost * sizes_of(&in[FA_T_Q]).max + ds);
+  if (t->id == FA_T_DQ) return fabs(p->scale) * (lost * sizes_of(t, FA_T_K).max + keys * ds);
+  if (t->id == FA_T_DK) return fabs(p->scale) * rows * (lost * sizes_of(t, FA_T_Q).max + ds);
   return lost * rows * (double)p->batch;
 }
 
@@ -88,22 +89,21 @@ static double operand_floor(const trial *t, double keys, double rows) {
  * type. */
 static double underflow_floor(const trial *t) {
   const fa_problem *p = t->p;
-  const fa_tensor *in = t->in->t;
   const double keys = (double)p->seqlen_k, rows = (double)(p->seqlen_q * (p->heads_q / p->heads_kv));
   const double each = t->profile != NULL         ? t->profile->floor_p
                       : t->want->dtype == FA_F16 ? 0x1p-25
                                                  : 0x1p-125;
   double sum = each;
-  if (t->id == FA_T_O) sum = keys * each * sizes_of(&in[FA_T_V]).max / (1 - p->dropout.p);
-  if (t->id == FA_T_DV) sum = rows * each * sizes_of(&in[FA_T_DO]).max / (1 - p->dropout.p);
+  if (t->id == FA_T_O) sum = keys * each * sizes_of(t, FA_T_V).max / (1 - p->dropout.p);
+  if (t->id == FA_T_DV) sum = rows * each * sizes_of(t, FA_T_DO).max / (1 - p->dropout.p);
   /* P sums to 1 over keys, and to about rows / keys over rows. */
   if (t->id == FA_T_DQ) {
-    sum = (keys * each + cancelled(t)) * sizes_of(&in[FA_T_K]).max * fabs(p->scale);
+    sum = (keys * each + cancelled(t)) * sizes_of(t, FA_T_K).max * fabs(p->scale);
     if (t->profile != NULL)
       sum += (keys / t->profile->block_n + 2) * fabs(p->scale) * t->profile->floor_dq; /* added in memory */
   }
   if (t->id == FA_T_DK)
-    sum = (rows * each + (1 + rows / keys) * cancelled(t)) * sizes_of(&in[FA_T_Q]).max * fabs(p->scale);
+    sum = (rows * each + (1 + rows / keys) * cancelled(t)) * sizes_of(t, FA_T_Q).max * fabs(p->scale);
   if (t->profile != NULL && t->profile->dkv_atomic && (t->id == FA_T_DK || t->id == FA_T_DV))
     sum += (double)(p->heads_q / p->heads_kv) * (rows / t->profile->block_m + 3) * t->profile->floor_dkv *
            (t->id == FA_T_DK ? fabs(p->scale) : 1 / (1 - p->dropout.p));
@@ -199,28 +199,43 @@ static keys keys_of(const fa_problem *p, int64_t b) {
   return k;
 }
 
-static double value_at(const trial *t, const keys *k, int64_t b, int64_t h, int64_t j, int64_t c) {
+/* Of value j of a sequence as the call's tensors have it: which tensor, and the row in it. */
+static fa_tensor_id place_of(const trial *t, const keys *k, int64_t b, int64_t h, int64_t j, int64_t *index) {
   const fa_problem *p = t->p;
-  const fa_tensor *v = &t->in->t[FA_T_V];
-  int64_t s = k->first + j, page = p->kvcache.page_size;
-  if (p->cu_seqlens_k.n) return fa_tensor_get(v, (int64_t[FA_MAX_RANK]){p->cu_seqlens_k.v[b] + s, h, c});
-  if (p->family != FA_KVCACHE) return fa_tensor_get(v, (int64_t[FA_MAX_RANK]){b, s, h, c});
-  if (s >= k->n_cached)
-    return fa_tensor_get(&t->in->t[FA_T_V_NEW], (int64_t[FA_MAX_RANK]){b, s - k->n_cached, h, c});
+  const int64_t s = k->first + j, page = p->kvcache.page_size;
+  const bool packed = p->cu_seqlens_k.n > 0, fresh = p->family == FA_KVCACHE && s >= k->n_cached;
+  index[0] = b, index[1] = fresh ? s - k->n_cached : s, index[2] = h;
+  if (packed) index[0] = p->cu_seqlens_k.v[b] + s, index[1] = h;
+  if (fresh) return FA_T_V_NEW;
   if (page > 0) {
-    const double at = fa_tensor_get(&t->in->t[FA_T_BLOCK_TABLE], (int64_t[FA_MAX_RANK]){b, s / page});
-    return fa_tensor_get(v, (int64_t[FA_MAX_RANK]){(int64_t)at, s % page, h, c});
+    index[0] = (int64_t)fa_tensor_get(&t->in->t[FA_T_BLOCK_TABLE], (int64_t[FA_MAX_RANK]){b, s / page});
+    index[1] = s % page;
+  } else if (p->kvcache.batch_idx.n) {
+    index[0] = p->kvcache.batch_idx.v[b];
   }
-  const int64_t row = p->kvcache.batch_idx.n ? p->kvcache.batch_idx.v[b] : b;
-  return fa_tensor_get(v, (int64_t[FA_MAX_RANK]){row, s, h, c});
+  return FA_T_V;
+}
+
+static void value_at(const trial *t, const keys *k, int64_t b, int64_t h, int64_t j, double *value) {
+  int64_t index[FA_MAX_RANK] = {0};
+  const fa_tensor_id id = place_of(t, k, b, h, j, index);
+  const fa_tensor *v = &t->in->t[id];
+  const double descale = fa_descale_of_row(t->p, t->in, id, b, h, index);
+  for (int64_t c = 0; c < t->p->head_dim_v; ++c) {
+    index[v->rank - 1] = c;
+    value[c] = fa_tensor_get(v, index) * descale;
+  }
 }
 
 /* [n + 1][Dv]: sums over the keys before each. NULL: out of memory. */
 static double *prefix_sums(const trial *t, const keys *k, int64_t b, int64_t h) {
   const int64_t dv = t->p->head_dim_v;
   double *sum = calloc((size_t)((k->n + 1) * dv), sizeof *sum);
-  for (int64_t j = 0; sum != NULL && j < k->n; ++j)
-    for (int64_t c = 0; c < dv; ++c) sum[(j + 1) * dv + c] = sum[j * dv + c] + value_at(t, k, b, h, j, c);
+  for (int64_t j = 0; sum != NULL && j < k->n; ++j) {
+    double *row = sum + (j + 1) * dv;
+    value_at(t, k, b, h, j, row);
+    for (int64_t c = 0; c < dv; ++c) row[c] += row[c - dv];
+  }
   return sum;
 }
 

@@ -1,5 +1,6 @@
 /* Strided tensors of any element type, one row at a time, as contiguous doubles. */
 #include "ref/engine/call.h"
+#include "ref/engine/descale.h"
 #include "ref/engine/topk.h"
 #include "ref/math/rows.h"
 
@@ -50,8 +51,10 @@ void fa_ref_load_q(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
     return;
   }
   const fa_tensor *t = &c->in->t[id];
-  for (int64_t k = 0; k < n; ++k)
+  for (int64_t k = 0; k < n; ++k) {
     fa_ref_load_row(t, fa_ref_q_row(c, t, e, h, row[k]), t->stride[t->rank - 1], width, out + k * width);
+    if (id == FA_T_Q) fa_ref_descale_query(c, e, h, row[k], width, out + k * width);
+  }
 }
 
 void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t hk, int64_t j0,
@@ -66,7 +69,9 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
     double *to = out + k * width;
     if (!fa_ref_topk_is_listed(c, e, j0 + k)) {
       memset(to, 0, (size_t)width * sizeof *to); /* holds anything, and has no weight */
-    } else if (jj >= n_stored) {
+      continue;
+    }
+    if (jj >= n_stored) {
       int64_t fresh = (e->b * p->kvcache.n_new + jj - n_stored) * c->heads_kv + hk;
       if (id == FA_T_K && c->rotated.k) {
         memcpy(to, c->rotated.k + fresh * width, (size_t)width * sizeof *to);
@@ -83,6 +88,7 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
       int64_t at = e->row * t->stride[0] + jj * t->stride[1] + hk * t->stride[2];
       fa_ref_load_row(t, at_offset(t, at), t->stride[3], width, to);
     }
+    fa_ref_descale_key(c, id, e, hk, jj, width, to);
   }
 }
 

@@ -98,7 +98,7 @@ static void goes_round(const char *name, fa_dtype dtype) {
     const bool unset = strcmp(key, "block_m") == 0 && x == 0;
     CHECK_MSG(status == FA_OK || unset, "%s", err.text);
   }
-  CHECK_MSG(n == 46, "%d", n);
+  CHECK_MSG(n == 50, "%d", n);
   b.name = a.name;
   const fa_profile pa = fa_arithmetic_profile(&a, dtype), pb = fa_arithmetic_profile(&b, dtype);
   CHECK_MSG(pa.u_p == pb.u_p && pa.eps_exp == pb.eps_exp && pa.delta == pb.delta && pa.p_kept == pb.p_kept &&

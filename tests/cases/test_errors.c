@@ -285,7 +285,7 @@ static void test_contradictions(void) {
   "\"negative_logits\", \"staircase_up\", \"staircase_down\", \"positional_v\", \"one_hot\", "               \
   "\"uniform_exact\", "                                                                                      \
   "\"integer\", \"duplicate_keys\", \"denormal\", \"near_max\", \"ties\", \"cancellation\", \"sentinel\", "  \
-  "\"zero\""
+  "\"zero\", \"edges\""
   expect_case("\"fill\": \"neg_inf_rows\"", ".fill: \"neg_inf_rows\" is not one of " GENERAL_FILLS);
   expect_case("\"fill\": \"one_hott\"",
               ".fill: \"one_hott\" is not one of " GENERAL_FILLS "; did you mean \"one_hot\"?");

@@ -332,7 +332,7 @@ static void test_table(void) {
     CHECK(info->bias_only == (f >= FA_FILL_NEG_INF_PREFIX && f <= FA_FILL_FINFO_MIN));
     CHECK(info->do_only == (f == FA_FILL_DO_ALIGNED || f == FA_FILL_DO_ONE_HOT));
     CHECK(info->lse_only == (f >= FA_FILL_LSE_EQUAL && f <= FA_FILL_LSE_EMPTY));
-    CHECK(info->sinks_only == (f >= FA_FILL_SINK_SIZES));
+    CHECK(info->sinks_only == (f >= FA_FILL_SINK_SIZES && f <= FA_FILL_SINK_NONE));
   }
   fa_fill unused;
   CHECK(!fa_fill_from_name("gaussian", &unused) && !fa_fill_from_name("", &unused));

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define N_CASES 20000
+#define N_CASES 21000
 
 static fa_coverage coverage;
 

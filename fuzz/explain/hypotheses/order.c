@@ -1,4 +1,5 @@
 /* Right values in wrong places, and none at all. */
+#include "cases/tensors/table.h"
 #include "fuzz/explain/hypothesis.h"
 
 #include <string.h>
@@ -98,7 +99,8 @@ enum { N_QUERIES = sizeof queries / sizeof *queries };
 
 static bool queries_of_other_rows(const fa_failure *x, int v, fa_mistake *m) {
   const fa_ref_call *c = &x->place;
-  const int64_t block = queries[v].block, from = queries[v].from, size = (int64_t)fa_dtype_size(x->p->dtype);
+  const int64_t block = queries[v].block, from = queries[v].from,
+                size = (int64_t)fa_dtype_size(fa_tensor_dtype(x->p, FA_T_Q));
   fa_mistake_say(m, "rows of every %d computed with the queries of the first %d", queries[v].block,
                  queries[v].from);
   if (c->max_sq <= from || !fa_mistake_copy_input(m, FA_T_Q)) return false;

@@ -67,6 +67,21 @@ def _seen(p: Problem, b: int) -> slice:
     return slice(first, first + max(p.keys[b], 0))
 
 
+def _descale(p: Problem, call: Any, name: str, b: int) -> Any:
+    """What one sequence's stored q, k or v are multiplied by: a number, or [H, 1, 1] or [H, S, 1]."""
+    x, per = getattr(call, f"{name}_descale"), call.quantized_per
+    if x is None or per == "tensor":
+        return F32(1) if x is None else x[0]
+    if per == "head" or (name == "q" and per == "page") or (name == "v" and call.quantized_queries):
+        heads = np.asarray(x[b], F32)
+        return (np.repeat(heads, p.group) if name == "q" else heads)[:, None, None]
+    if name == "q" or not p.cached:
+        return _rows(p, np.asarray(x)[..., None], b, name != "q")
+    seen = _seen(p, b)
+    pages, places = _slots(call, b, seen.start, seen.stop)
+    return np.asarray(x[pages] if per == "page" else x[pages, places], F32).swapaxes(0, 1)[..., None]
+
+
 def _bias(x: Any, b: int, sq: int, sk: int) -> Any:
     return np.asarray(x[b if x.shape[0] > 1 else 0][:, :sq, :sk], F32)
 
@@ -177,8 +192,11 @@ def _run(call: Any) -> Any:
     sinks = call.sinks if p.has_sinks else no_sinks
     with np.errstate(all="ignore"):  # infinities of masks
         for b in range(p.batch):
-            q = _rows(p, call.q, b, False)
-            k, v = (_cached(p, call, x, b) if p.cached else _rows(p, x, b, True) for x in (call.k, call.v))
+            q = _rows(p, call.q, b, False) * _descale(p, call, "q", b)
+            k, v = (
+                (_cached(p, call, x, b) if p.cached else _rows(p, x, b, True)) * _descale(p, call, name, b)
+                for name, x in (("k", call.k), ("v", call.v))
+            )
             k, v = (np.repeat(x, p.group, axis=0) for x in (k, v))
             t, slope = _scores(p, call, q, k, b)
             prob, lse, share = _softmax(p, t, sinks)
@@ -211,9 +229,10 @@ KERNEL = Adapter(
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
         *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
         *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse"),
+        *("quantized", "quantized_keys", "quantized_tokens"),
     ),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "as_case", "alibi": "distance"},
-    arithmetic={"name": "numpy-f32", "delta": "sum_p_dp", "p_kept": True},
+    arithmetic={"name": "numpy-f32", "delta": "sum_p_dp", "p_kept": True, "k_descaled": "f32", "v_descaled": "f32"},
 ).kernel()

@@ -1,0 +1,115 @@
+/* Descales of operands of 8 bits, and these from the values of their rows. */
+#include "cases/base/rng.h"
+#include "cases/data/build.h"
+#include "cases/tensors/descale.h"
+
+#include <math.h>
+
+#define TRY(e)                                                                                               \
+  do {                                                                                                       \
+    fa_status try_status = (e);                                                                              \
+    if (try_status != FA_OK) return try_status;                                                              \
+  } while (0)
+
+/* A function of the case's seed and of whose descale it is; 2^-5 .. 2^-3 puts N(0,1) amid the numbers of 8 bits. */
+static double draw(const fa_case *c, fa_tensor_id descale, uint64_t b, uint64_t s, uint64_t h) {
+  const uint64_t seed = fa_fill_seed(c->data_seed, descale);
+  const fa_descale_values values = c->problem.quantized.values;
+  const double x = fa_rng_uniform(seed, b << 32 | h, s);
+  if (values == FA_DESCALES_ONE) return 1;
+  return values == FA_DESCALES_POWERS ? ldexp(1, -5 + (int)(x * 3)) : exp2(-5 + 2 * x);
+}
+
+static fa_status add(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_tensor_id of, fa_error *err) {
+  const fa_problem *p = &c->problem;
+  const fa_tensor *t = &set->t[of];
+  const int64_t one = 1, heads[2] = {p->batch, p->heads_kv}, pages[2] = {t->shape[0], p->heads_kv};
+  switch (fa_descale_per_of(p, id)) {
+  case FA_PER_TENSOR:
+    return fa_tensors_add(set, id, FA_F32, 1, &one, NULL, 0, err);
+  case FA_PER_HEAD:
+    return fa_tensors_add(set, id, FA_F32, 2, heads, NULL, 0, err);
+  case FA_PER_PAGE:
+    return fa_tensors_add(set, id, FA_F32, 2, pages, NULL, 0, err);
+  default:
+    return fa_tensors_add(set, id, FA_F32, t->rank - 1, t->shape, NULL, 0, err);
+  }
+}
+
+static void fill_heads(const fa_case *c, fa_tensors *set, fa_tensor_id id) {
+  const fa_tensor *t = &set->t[id];
+  for (int64_t b = 0; b < t->shape[0]; ++b)
+    for (int64_t h = 0; h < (t->rank > 1 ? t->shape[1] : 1); ++h) {
+      const int64_t at[2] = {b, h};
+      fa_tensor_set(t, at, draw(c, id, (uint64_t)b, 0, (uint64_t)h));
+    }
+}
+
+/* Row and slot of key s of sequence b in memory, and of whom its numbers are. */
+typedef struct place {
+  int64_t row, slot, owner;
+} place;
+
+static place place_of(const fa_problem *p, const fa_tensors *set, bool keys, int64_t b, int64_t s) {
+  const fa_kvcache *k = &p->kvcache;
+  const fa_sequence e = fa_case_sequence(p, b);
+  if (!keys || !k->present) {
+    const bool packed = keys ? fa_problem_has_packed_keys(p) : fa_problem_is_varlen(p);
+    return (place){b, packed ? (keys ? e.k_start : e.q_start) + s : s, b};
+  }
+  if (k->page_size == 0) {
+    const int64_t row = k->batch_idx.n > 0 ? k->batch_idx.v[b] : b;
+    return (place){row, s, row};
+  }
+  const int64_t entry[2] = {b, s / k->page_size};
+  return (place){(int64_t)fa_tensor_get(&set->t[FA_T_BLOCK_TABLE], entry), s % k->page_size,
+                 fa_problem_page_owner(p, b, entry[1])};
+}
+
+/* Every row of queries, and every key that exists: of a page once for all its keys. */
+static void fill_rows(const fa_case *c, fa_tensors *set, fa_tensor_id id) {
+  const fa_problem *p = &c->problem;
+  const fa_tensor *t = &set->t[id];
+  const bool keys = id != FA_T_Q_DESCALE, pages = fa_descale_per_of(p, id) == FA_PER_PAGE;
+  const int64_t page = pages ? p->kvcache.page_size : 1;
+  for (int64_t b = 0; b < p->batch; ++b) {
+    const fa_sequence e = fa_case_sequence(p, b);
+    const int64_t from = keys ? e.leftpad : 0, end = keys ? e.leftpad + e.sk : e.sq;
+    for (int64_t s = from / page * page; s < end; s += page)
+      for (int64_t h = 0; h < t->shape[t->rank - 1]; ++h) {
+        const place x = place_of(p, set, keys, b, s);
+        const int64_t at[3] = {x.row, pages ? h : x.slot, h}, *index = at + (t->rank == 2 && !pages ? 1 : 0);
+        fa_tensor_set(t, index, draw(c, id, (uint64_t)x.owner, (uint64_t)s, (uint64_t)h));
+      }
+  }
+}
+
+fa_status fa_build_descales(const fa_case *c, fa_tensors *set, fa_error *err) {
+  static const fa_tensor_id of[] = {FA_T_Q, FA_T_K, FA_T_V};
+  for (int i = 0; i < 3; ++i) {
+    const fa_tensor_id id = fa_tensor_descale_of(&c->problem, of[i]);
+    if (id == FA_T_COUNT) continue;
+    TRY(add(c, set, id, of[i], err));
+    if (fa_descale_per_of(&c->problem, id) <= FA_PER_HEAD)
+      fill_heads(c, set, id);
+    else
+      fill_rows(c, set, id);
+  }
+  return FA_OK;
+}
+
+/* Fills about a type's own numbers are of what is stored. */
+static bool is_of_stored_numbers(fa_fill fill) {
+  return fill == FA_FILL_DENORMAL || fill == FA_FILL_NEAR_MAX || fill == FA_FILL_EDGES;
+}
+
+void fa_quantize_row(const fa_fill_row *row, const fa_tensor *stored, const int64_t *index, double *value) {
+  const int64_t n = stored->shape[stored->rank - 1];
+  if (fa_tensor_descale_of(&row->c->problem, row->id) == FA_T_COUNT) return;
+  if (!is_of_stored_numbers(row->fill)) {
+    /* NaN: rows share memory, and this one is not read */
+    const double descale = fa_descale_of_row(&row->c->problem, row->set, row->id, row->b, row->h, index);
+    for (int64_t d = 0; d < n; ++d) value[d] /= descale > 0 ? descale : 0x1p-4;
+  }
+  for (int64_t d = 0; d < n && stored->dtype == FA_I8; ++d) value[d] = rint(value[d]);
+}

@@ -1,0 +1,53 @@
+/* What a case with operands of 8 bits may say. */
+#include "cases/vocabulary/problem_check.h"
+
+/* What needs gradients, changes queries or keys on their way, or stores them in another form. */
+static const char *foreign_key(const fa_problem *p) {
+  const struct {
+    const char *key;
+    bool given;
+  } keys[] = {
+      {"backward", p->backward},
+      {"return_softmax", p->return_softmax},
+      {"kvcache.rotary", p->kvcache.rotary_dim > 0},
+      {"mla", p->kvcache.v_in_k},
+  };
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
+    if (keys[i].given) return keys[i].key;
+  return NULL;
+}
+
+static fa_status check_words(const fa_quantized *q, fa_error *err) {
+  if (q->dtype != FA_E4M3 && q->dtype != FA_E5M2 && q->dtype != FA_I8)
+    BAD("$.quantized.dtype: \"%s\" is none of e4m3, e5m2, i8",
+        (unsigned)q->dtype < FA_N_DTYPES ? fa_dtype_name(q->dtype) : "?");
+  if ((unsigned)q->per >= FA_N_DESCALES) BAD("$.quantized.descale: unknown number %d", (int)q->per);
+  if ((unsigned)q->values >= FA_N_DESCALE_VALUES)
+    BAD("$.quantized.values: unknown number %d", (int)q->values);
+  if (q->queries && q->dtype == FA_I8)
+    BAD("$.quantized.queries: true, but only keys and values can be i8; P would have no type to be rounded "
+        "to");
+  return FA_OK;
+}
+
+fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
+  const fa_quantized *q = &p->quantized;
+  if (!q->present) {
+    if (q->dtype || q->queries || q->per || q->values)
+      BAD("$.quantized: nothing is, but there are words about it");
+    return FA_OK;
+  }
+  if (p->family != FA_FLASH && p->family != FA_KVCACHE)
+    BAD("$.quantized: family \"%s\" has none (flash and kvcache have)", fa_family_name(p->family));
+  TRY(check_words(q, err));
+  if (q->queries && p->dtype == FA_F32)
+    BAD("$.dtype: f32, but beside queries of 8 bits (quantized.queries) O has 16");
+  const char *key = foreign_key(p);
+  if (key) BAD("$.%s: not together with quantized, operands of 8 bits", key);
+  if (q->per == FA_PER_PAGE && p->kvcache.page_size == 0)
+    BAD("$.quantized.descale: \"page\", but there are no pages (kvcache.page_size is 0)");
+  if (q->per >= FA_PER_TOKEN && p->kvcache.n_new > 0)
+    BAD("$.quantized.descale: \"%s\", but new keys bring no descales with them (kvcache.new)",
+        fa_descale_per_name(q->per));
+  return FA_OK;
+}

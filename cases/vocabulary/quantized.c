@@ -1,0 +1,11 @@
+#include "cases/vocabulary/quantized.h"
+
+const char *fa_descale_per_name(fa_descale_per per) {
+  static const char *const names[FA_N_DESCALES] = {"tensor", "head", "token", "page"};
+  return (unsigned)per < FA_N_DESCALES ? names[per] : "?";
+}
+
+const char *fa_descale_values_name(fa_descale_values values) {
+  static const char *const names[FA_N_DESCALE_VALUES] = {"any", "powers", "one"};
+  return (unsigned)values < FA_N_DESCALE_VALUES ? names[values] : "?";
+}

@@ -1,0 +1,44 @@
+/* Operands of 8 bits: keys and values, in a cache or not, and queries if the case says so. What is stored times a descale
+ * is the value (docs/reference/semantics.md, "Eight bits"). The case has a recipe; descales are tensors, f32:
+ *
+ *   q_descale, k_descale, v_descale   [1]                     one for the tensor
+ *                                     [B, Hk]                 per sequence and KV head; queries of a group share one
+ *                                     [B, S, H], [total, H]   per row and head: as the tensor itself without its columns;
+ *                                                             of a cache [rows, capacity, Hk] or [pages, page_size, Hk]
+ *                                     [pages, Hk]             per page; queries then have [B, Hk]
+ *
+ * Beside queries of 8 bits V's are per head where the case says per token or page. Those of keys that nobody reads are NaN. */
+#ifndef FA_CASES_VOCABULARY_QUANTIZED_H
+#define FA_CASES_VOCABULARY_QUANTIZED_H
+
+#include "cases/base/dtype.h"
+
+/* How many numbers share one descale. */
+typedef enum fa_descale_per {
+  FA_PER_TENSOR,
+  FA_PER_HEAD,
+  FA_PER_TOKEN,
+  FA_PER_PAGE,
+  FA_N_DESCALES
+} fa_descale_per;
+
+/* ANY: 2^-6 .. 2^-4, no powers of two. POWERS: the powers of two among these. ONE: all 1, where most mistakes hide. */
+typedef enum fa_descale_values {
+  FA_DESCALES_ANY,
+  FA_DESCALES_POWERS,
+  FA_DESCALES_ONE,
+  FA_N_DESCALE_VALUES
+} fa_descale_values;
+
+typedef struct fa_quantized {
+  bool present;
+  fa_dtype dtype; /* FA_E4M3, FA_E5M2, FA_I8; not present: 0, as all the others */
+  bool queries;   /* Q too; otherwise it has the problem's type. Not in FA_I8 */
+  fa_descale_per per;
+  fa_descale_values values;
+} fa_quantized;
+
+const char *fa_descale_per_name(fa_descale_per per); /* "tensor", "head", "token", "page"; "?" out of range */
+const char *fa_descale_values_name(fa_descale_values values); /* "any", "powers", "one"; "?" out of range */
+
+#endif
