@@ -11,6 +11,9 @@ static const char *const deltas[] = {"stored_o", "exact_o", "sum_p_dp", NULL};
 static const char *const exps[] = {"libm", "approx", "poly", NULL};
 static const char *const empties[] = {"as_case", "+inf", "-inf", "0", "nan", "mean_v", NULL};
 static const char *const calls[] = {"any", "packed", "cache", "paged", "decode", "paged_decode", NULL};
+static const char *const bugs[] = {"none",      "next_head", "first_sequence", "next_key",
+                                   "k_twice",   "v_twice",   "k_missing",      "v_missing",
+                                   "q_missing", "swapped",   "reciprocal",     NULL};
 static const char *const failures[] = {"none", "hangs", "crashes", NULL};
 static const char *const times[] = {"softcap", "backward", "always", NULL};
 static const char *const layouts[] = {"as_family", "flash", "memeff", NULL};
@@ -51,6 +54,13 @@ static const struct key {
     INT(p_truncate),
     INT(ds_truncate),
     REAL(p_scale),
+    REAL(max_lag),
+    INT(fresh_accumulator),
+    INT(p_nan),
+    WORD(k_descaled, formats),
+    WORD(v_descaled, formats),
+    INT(o_descaled_late),
+    WORD(descale_bug, bugs),
     INT(normalise_before),
     INT(block_n),
     INT(splits),
@@ -115,6 +125,8 @@ static const struct variant {
     {"bf16-accumulator", "p=io,ds=io,sum=bf16,block=16,block_n=64"},
     {"narrow-accumulator",
      "p=e4m3,p_scale=256,ds=io,sum_qk=narrow,sum_pv=narrow,block=32,extra_bits=-10,block_n=128"},
+    {"fp8-sm90", "p=io,p_scale=256,sum=narrow,block=32,extra_bits=-10,block_n=128,fresh_accumulator=1,exp="
+                 "approx,exp_scaled=1"},
     {"p-truncated", "p=io,p_truncate=1,ds=io,ds_truncate=1,block_n=64"},
     {"p-e4m3", "p=e4m3,p_scale=256,ds=io,block_n=64"},
     {"exact-o", "p=io,ds=io,block_n=64,delta=exact_o"},

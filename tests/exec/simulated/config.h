@@ -33,6 +33,21 @@ typedef enum sim_only {
 typedef enum sim_failure { SIM_NO_FAILURE, SIM_HANGS, SIM_CRASHES } sim_failure;
 typedef enum sim_fails_at { SIM_AT_SOFTCAP, SIM_AT_BACKWARD, SIM_ALWAYS } sim_fails_at;
 
+/* Where V's descale goes: behind the sum, or each key's into P. A format in k_descaled or v_descaled: before products. */
+typedef enum sim_descale_bug {
+  SIM_DESCALED_RIGHT,
+  SIM_NEXT_HEAD,
+  SIM_FIRST_SEQUENCE,
+  SIM_NEXT_KEY,
+  SIM_K_TWICE,
+  SIM_V_TWICE,
+  SIM_K_MISSING,
+  SIM_V_MISSING,
+  SIM_Q_MISSING,
+  SIM_K_AND_V_SWAPPED,
+  SIM_RECIPROCAL
+} sim_descale_bug;
+
 typedef struct sim_config {
   int operand[SIM_N_PRODUCTS], sum[SIM_N_PRODUCTS]; /* sim_format, sim_sum */
   int operand_truncate;
@@ -41,6 +56,11 @@ typedef struct sim_config {
   int p, ds, p_truncate, ds_truncate; /* P and dS as operands */
   int dp;                             /* dP, and with dropout Z dP, as the softmax gradient receives it */
   double p_scale;
+  double max_lag;        /* the maximum is kept where it would rise by less: in units of log 2 */
+  int fresh_accumulator; /* of every tile, added in f32; otherwise one accumulator goes on */
+  int p_nan;             /* a P that is too large becomes NaN, and not the largest */
+  int k_descaled, v_descaled, o_descaled_late; /* as fa_arithmetic's; SIM_IO: not before products */
+  int descale_bug;
   int normalise_before; /* P is divided by its sum before the product with V */
   int block_n, splits;  /* 0: the whole row at once; 0: no splits */
   int partial, partial_unnormalised;

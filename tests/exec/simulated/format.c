@@ -60,6 +60,8 @@ void sim_round_int8(float *x, int64_t n, int64_t block) {
 }
 
 sim_format sim_format_of(int dtype) {
+  if (dtype == FA_PLUGIN_E4M3 || dtype == FA_PLUGIN_E5M2)
+    return dtype == FA_PLUGIN_E4M3 ? SIM_E4M3 : SIM_E5M2;
   return dtype == FA_PLUGIN_F16 ? SIM_F16 : dtype == FA_PLUGIN_BF16 ? SIM_BF16 : SIM_F32;
 }
 
@@ -82,8 +84,20 @@ static uint16_t to_f16(float x) {
   return sign | (uint16_t)(((exponent + 14) << 10) + (int)(m * 2048.0f) - 1024);
 }
 
+/* Its own reading of the two formats: fraction bits, bias, and what is left of them for NaN and infinity. */
+static float from_eight(uint8_t x, int fraction, int bias, int top) {
+  const int size = x & 127, exponent = size >> fraction, part = size & ((1 << fraction) - 1);
+  const float sign = x >> 7 ? -1.0f : 1.0f;
+  if (size > top) return fraction == 2 && part == 0 ? sign * INFINITY : NAN;
+  if (exponent == 0) return sign * ldexpf((float)part, 1 - bias - fraction);
+  return sign * ldexpf((float)(part + (1 << fraction)), exponent - bias - fraction);
+}
+
 float sim_load(const void *data, int dtype, int64_t at) {
   if (dtype == FA_PLUGIN_F32) return ((const float *)data)[at];
+  if (dtype == FA_PLUGIN_I8) return ((const int8_t *)data)[at];
+  if (dtype == FA_PLUGIN_E4M3) return from_eight(((const uint8_t *)data)[at], 3, 7, 126);
+  if (dtype == FA_PLUGIN_E5M2) return from_eight(((const uint8_t *)data)[at], 2, 15, 123);
   const uint16_t h = ((const uint16_t *)data)[at];
   if (dtype == FA_PLUGIN_F16) return from_f16(h);
   return (bits){.u = (uint32_t)h << 16}.f;

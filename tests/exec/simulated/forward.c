@@ -46,13 +46,17 @@ typedef struct row {
   const float *vt; /* [dv][n_k] */
   const float *x, *keep;
   float *p; /* [n_k]: P as the second product gets it */
+  /* V's descale, where all keys have one, comes behind the sums; otherwise each key's is in P. */
+  float rescale, unscale;
 } row;
 
 static float round_p(const sim_call *call, float p) {
   const sim_config *c = call->c;
   const sim_format f = c->p == SIM_IO ? call->io : (sim_format)c->p;
   if (f == SIM_F32 || p == 0.0f) return p;
-  return sim_round(p * (float)c->p_scale, f, c->p_truncate) / (float)c->p_scale;
+  const float scaled = p * (float)c->p_scale;
+  if (c->p_nan && f == SIM_E4M3 && scaled > 464.0f) return NAN;
+  return sim_round(scaled, f, c->p_truncate) / (float)c->p_scale;
 }
 
 /* P as the product with V takes it, behind dropout. */
@@ -64,6 +68,7 @@ static float drop(const sim_call *call, float p, float keep) {
 static void add_tile(const row *r, int64_t from, int64_t to, state *s) {
   float m = s->m;
   for (int64_t j = from; j < to; ++j) m = fmaxf(m, r->x[j]);
+  if (s->m != -INFINITY && (m - s->m) * LOG2_E < (float)r->call->c->max_lag) m = s->m;
   if (m == -INFINITY) {
     memset(r->p + from, 0, (size_t)(to - from) * sizeof *r->p);
     return;
@@ -73,12 +78,16 @@ static void add_tile(const row *r, int64_t from, int64_t to, state *s) {
   for (int64_t j = from; j < to; ++j) {
     const float p = sim_exp(r->call->c, r->x[j], m);
     sum += p;
-    r->p[j] = drop(r->call, p, r->keep[j]);
+    r->p[j] = drop(r->call, p * r->e->dv_of[j] * r->unscale, r->keep[j]);
   }
   s->sum = s->sum * alpha + sum;
   s->m = m;
-  for (int64_t d = 0; d < r->e->dv; ++d)
-    s->acc[d] = sim_dot(&r->unit, to - from, r->p + from, r->vt + d * r->e->n_k + from, s->acc[d] * alpha);
+  for (int64_t d = 0; d < r->e->dv; ++d) {
+    const float *v = r->vt + d * r->e->n_k + from;
+    const float old = s->acc[d] * alpha;
+    s->acc[d] = r->call->c->fresh_accumulator ? old + sim_dot(&r->unit, to - from, r->p + from, v, 0.0f)
+                                              : sim_dot(&r->unit, to - from, r->p + from, v, old);
+  }
 }
 
 static state attend(const row *r, int64_t from, int64_t to, float *acc) {
@@ -119,7 +128,8 @@ static state attend_normalised(const row *r, float *acc) {
   for (int64_t j = 0; j < n; ++j) s.m = fmaxf(s.m, r->x[j]);
   for (int64_t j = 0; j < n; ++j)
     s.sum += r->p[j] = s.m == -INFINITY ? 0.0f : sim_exp(r->call->c, r->x[j], s.m);
-  for (int64_t j = 0; j < n; ++j) r->p[j] = s.sum > 0.0f ? drop(r->call, r->p[j] / s.sum, r->keep[j]) : 0.0f;
+  for (int64_t j = 0; j < n; ++j)
+    r->p[j] = s.sum > 0.0f ? drop(r->call, r->p[j] / s.sum * r->e->dv_of[j] * r->unscale, r->keep[j]) : 0.0f;
   for (int64_t d = 0; d < r->e->dv; ++d) acc[d] = sim_dot(&r->unit, n, r->p, r->vt + d * n, 0.0f);
   return s;
 }
@@ -163,13 +173,20 @@ static void store_signs(const sim_call *call, const sim_head *e, int64_t i) {
 
 static void finish(const row *r, state s, bool normalised, float *o, float *lse) {
   *lse = s.m + logf(s.sum);
-  for (int64_t d = 0; d < r->e->dv; ++d) o[d] = normalised ? s.acc[d] : s.acc[d] / s.sum;
+  const sim_format io = sim_format_of(r->call->t->o.dtype);
+  for (int64_t d = 0; d < r->e->dv; ++d) {
+    const float x = normalised ? s.acc[d] : s.acc[d] / s.sum;
+    o[d] = (r->call->c->o_descaled_late ? sim_round(x, io, false) : x) * r->rescale;
+  }
 }
 
 void sim_forward(const sim_call *call, sim_head *e) {
   const sim_config *c = call->c;
   float *vt = e->scratch, *acc = vt + e->n_k * e->dv, *part = acc + e->dv;
-  row r = {.call = call, .e = e, .unit = sim_unit_of(c, SIM_PV), .vt = vt};
+  row r = {.call = call, .e = e, .unit = sim_unit_of(c, SIM_PV), .vt = vt, .rescale = 1.0f, .unscale = 1.0f};
+  bool same = e->n_k > 0;
+  for (int64_t j = 1; j < e->n_k; ++j) same &= e->dv_of[j] == e->dv_of[0];
+  if (same) r.rescale = e->dv_of[0], r.unscale = 1.0f / e->dv_of[0];
   sim_dropout(call, e, e->keep);
   sim_operand(call, SIM_PV, e->v, e->n_k, e->dv, true, vt);
   for (int64_t i = 0; i < e->n_q; ++i) {

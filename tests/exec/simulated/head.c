@@ -13,8 +13,10 @@ static void set_lengths(const sim_call *call, sim_head *e) {
   e->n_k = e->longest = p->seqlen_k;
   if (p->cu_seqlens_q) {
     e->q_start = p->cu_seqlens_q[e->b];
-    e->k_start = p->cu_seqlens_k[e->b];
     e->n_q = p->cu_seqlens_q[e->b + 1] - e->q_start;
+  }
+  if (p->cu_seqlens_k) {
+    e->k_start = p->cu_seqlens_k[e->b];
     e->n_k = e->longest = p->cu_seqlens_k[e->b + 1] - e->k_start;
   }
   if (cache) e->n_k = sim_load_int(t->cache_seqlens.data, e->b * t->cache_seqlens.stride[0]);
@@ -31,7 +33,7 @@ int64_t sim_row_q(const sim_call *call, const sim_head *e, const fa_plugin_tenso
 /* j counts slots, leftpad included. */
 int64_t sim_row_k(const sim_call *call, const sim_head *e, const fa_plugin_tensor *t, int64_t hk, int64_t j) {
   const fa_plugin_tensors *all = call->t;
-  if (call->p->cu_seqlens_q) return (e->k_start + j) * t->stride[0] + hk * t->stride[1];
+  if (call->p->cu_seqlens_k) return (e->k_start + j) * t->stride[0] + hk * t->stride[1];
   int64_t row = e->b;
   if (all->block_table.data) {
     const int64_t *s = all->block_table.stride, page = j / call->p->page_size;
@@ -68,6 +70,104 @@ static void load_operands(const sim_call *call, sim_head *e) {
   }
 }
 
+static float number_at(const fa_plugin_tensor *t, int64_t at) {
+  return sim_load(t->data, t->dtype, at);
+}
+
+static int64_t page_of(const sim_call *call, const sim_head *e, int64_t s) {
+  const fa_plugin_tensor *table = &call->t->block_table;
+  return sim_load_int(table->data, e->b * table->stride[0] + s / call->p->page_size * table->stride[1]);
+}
+
+/* What says how many numbers share one is about keys; queries have no pages, and values beside queries of 8 bits neither
+ * these nor tokens. */
+static char kind_of(const sim_call *call, const fa_plugin_tensor *of) {
+  const char kind = call->p->descale[0];
+  if (of == &call->t->q && kind == 'p') return 'h';
+  return of == &call->t->v && call->p->quantized_queries && (kind == 'p' || kind == 't') &&
+                 call->p->descale[1] != 'e'
+             ? 'h'
+             : kind;
+}
+
+/* The descale of row s of q, k or v. */
+static float descale_at(const sim_call *call, const sim_head *e, const fa_plugin_tensor *of,
+                        const fa_plugin_tensor *t, int64_t s) {
+  const fa_plugin_problem *p = call->p;
+  const bool query = of == &call->t->q;
+  const int bug = call->c->descale_bug;
+  const int64_t *step = t->stride, hk = bug == SIM_NEXT_HEAD ? (e->hk + 1) % p->heads_kv : e->hk;
+  const int64_t b = bug == SIM_FIRST_SEQUENCE ? 0 : e->b;
+  if (!t->data) return 1.0f;
+  if (t->rank == 1) return number_at(t, 0);
+  switch (kind_of(call, of)) {
+  case 'h':
+    return number_at(t, b * step[0] + hk * step[1]);
+  case 'p':
+    return number_at(t, page_of(call, e, s) * step[0] + hk * step[1]);
+  default:
+    if (query && p->cu_seqlens_q) return number_at(t, (e->q_start + s) * step[0] + e->h * step[1]);
+    if (query) return number_at(t, e->b * step[0] + s * step[1] + e->h * step[2]);
+    if (bug == SIM_NEXT_KEY && s + 1 < e->leftpad + e->n_k) ++s;
+    return number_at(t, sim_row_k(call, e, t, hk, s));
+  }
+}
+
+static void multiply(float *x, int64_t n, int format, float *descale) {
+  if (format == SIM_IO) return;
+  for (int64_t d = 0; d < n; ++d) x[d] = sim_round(x[d] * *descale, (sim_format)format, false);
+  *descale = 1.0f;
+}
+
+/* Wrong in the way that is asked for. */
+static void spoil(const sim_call *call, float *q, float *k, float *v) {
+  const float right = *k;
+  switch (call->c->descale_bug) {
+  case SIM_K_TWICE:
+    *k *= *k;
+    break;
+  case SIM_V_TWICE:
+    *v *= *v;
+    break;
+  case SIM_K_MISSING:
+    *k = 1.0f;
+    break;
+  case SIM_V_MISSING:
+    *v = 1.0f;
+    break;
+  case SIM_Q_MISSING:
+    *q = 1.0f;
+    break;
+  case SIM_K_AND_V_SWAPPED:
+    *k = *v;
+    *v = right;
+    break;
+  case SIM_RECIPROCAL:
+    *v = 1.0f / *v;
+    break;
+  default:
+    break;
+  }
+}
+
+/* Descales, and operands times them where they come before products. */
+static void load_descales(const sim_call *call, sim_head *e) {
+  const fa_plugin_tensors *t = call->t;
+  float unused = 1.0f;
+  for (int64_t i = 0; i < e->n_q; ++i) {
+    e->dq[i] = descale_at(call, e, &t->q, &t->q_descale, i);
+    spoil(call, &e->dq[i], &(float){1.0f}, &unused);
+    multiply(e->q + i * e->d, e->d, call->c->k_descaled, &e->dq[i]);
+  }
+  for (int64_t j = 0; j < e->n_k; ++j) {
+    e->dk[j] = descale_at(call, e, &t->k, &t->k_descale, e->leftpad + j);
+    e->dv_of[j] = descale_at(call, e, &t->v, &t->v_descale, e->leftpad + j);
+    spoil(call, &unused, &e->dk[j], &e->dv_of[j]);
+    multiply(e->k + j * e->d, e->d, call->c->k_descaled, &e->dk[j]);
+    multiply(e->v + j * e->dv, e->dv, call->c->v_descaled, &e->dv_of[j]);
+  }
+}
+
 static float *reserve(float **at, int64_t n) {
   float *mine = *at;
   *at += n;
@@ -83,7 +183,8 @@ bool sim_head_make(const sim_call *call, int64_t b, int64_t h, sim_head *e) {
   const int64_t pairs = e->n_q * e->n_k, rows = e->n_q + e->n_k, widest = e->d > e->dv ? e->d : e->dv;
   const bool backward = call->d_k != NULL;
   float *at = e->memory =
-      calloc((size_t)(rows * widest * 6 + pairs * (backward ? 7 : 4) + 2 * e->n_q + 1), sizeof *e->memory);
+      calloc((size_t)(rows * widest * 6 + pairs * (backward ? 7 : 4) + 3 * e->n_q + 2 * e->n_k + 1),
+             sizeof *e->memory);
   if (!at) return false;
   e->q = reserve(&at, e->n_q * e->d);
   e->k = reserve(&at, e->n_k * e->d);
@@ -97,8 +198,12 @@ bool sim_head_make(const sim_call *call, int64_t b, int64_t h, sim_head *e) {
   if (backward) e->dp = reserve(&at, pairs), e->ds = reserve(&at, pairs);
   e->lse = reserve(&at, e->n_q);
   e->d_lse = reserve(&at, e->n_q);
+  e->dq = reserve(&at, e->n_q);
+  e->dk = reserve(&at, e->n_k);
+  e->dv_of = reserve(&at, e->n_k);
   e->scratch = at; /* the rest: at least 2 rows * widest, and with a backward pairs */
   load_operands(call, e);
+  load_descales(call, e);
   return true;
 }
 

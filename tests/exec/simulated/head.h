@@ -9,7 +9,7 @@ typedef struct sim_call {
   const sim_config *c;
   const fa_plugin_problem *p;
   const fa_plugin_tensors *t;
-  sim_format io;
+  sim_format io;    /* of q, k, v, o; of 8 bits: of q, and of P beside it */
   float *d_k, *d_v; /* [heads_kv][longest][D or Dv] of one sequence; NULL: no backward */
   int runs;         /* calls before this one */
 } sim_call;
@@ -21,6 +21,7 @@ typedef struct sim_head {
   int64_t longest;          /* keys of the sequence in memory, hidden ones too */
   /* [n_q][..], [n_k][..]; owned by one allocation */
   float *memory, *q, *k, *v, *d_o;
+  float *dq, *dk, *dv_of; /* [n_q], [n_k], [n_k]: descales; 1 without */
   float *x, *chain;       /* [n_q][n_k]: final scores, -inf where hidden; the softcap's derivative */
   float *prob, *keep;     /* [n_q][n_k]: P over its sum, as the forward used it; dropout's factor */
   float *ds, *dp;         /* [n_q][n_k] */

@@ -36,7 +36,8 @@ static const char features[] = "\"causal\", \"window\", \"top_left\", \"bottom_r
                                "\"seqused_k\", \"leftpad_k\", \"gqa\", "
                                "\"head_dim_v\", \"softcap\", \"alibi\", \"bias\", \"bias_grad\", "
                                "\"dropout\", \"dlse\", \"return_softmax\", "
-                               "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\"";
+                               "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\", "
+                               "\"quantized\", \"quantized_keys\", \"quantized_tokens\"";
 
 /* FA_SIMULATED_HELLO: more of the hello, as JSON members: what it says of itself, true or not. */
 static const char *hello(void *self) {
@@ -139,7 +140,11 @@ static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *
   const bool backward = r->passes & FA_PLUGIN_BACKWARD;
   const int64_t keys = p->heads_kv * p->seqlen_k + 1;
   const int64_t *n = t->dbias.shape;
-  sim_call call = {.c = &x->c, .p = p, .t = t, .io = sim_format_of(p->dtype), .runs = x->runs++};
+  sim_call call = {.c = &x->c,
+                   .p = p,
+                   .t = t,
+                   .io = sim_format_of(p->quantized_queries ? t->q.dtype : p->dtype),
+                   .runs = x->runs++};
   float *dbias =
       backward && t->dbias.data ? calloc((size_t)(n[0] * n[1] * n[2] * n[3] + 1), sizeof *dbias) : NULL;
   call.d_k = backward ? malloc((size_t)(keys * p->head_dim) * sizeof(float)) : NULL;

@@ -45,6 +45,7 @@ static float chain(const sim_call *call, const sim_head *e, float s, float slope
   const float scale = (float)(call->p->scale * c->scale_factor);
   const int64_t distance = i + e->n_k - e->n_q - j;
   float x = sim_round(s, f, false);
+  x *= e->dq[i] * e->dk[j];
   *derivative = 1.0f;
   if (call->p->softcap > 0 && c->softcap_before_scale) x = softcap(call, x, derivative);
   x = sim_round(x * scale, f, false);

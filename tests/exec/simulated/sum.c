@@ -38,16 +38,25 @@ static double cut(double x, double inverse, double step) {
   return trunc(x * inverse) * step;
 }
 
+static int exponent_of(double x) {
+  return (int)((wide){.f = x}.u >> 52 & 2047) - 1023;
+}
+
 /* One block of a matrix unit: products and accumulator are aligned to the largest of them, cut to 23 + extra
- * fraction bits, added exactly, and the sum is cut to `kept` fraction bits. */
-static float add_block(int64_t n, const float *a, const float *b, float start, int extra, int kept) {
+ * fraction bits, added exactly, and the sum is cut to `kept` fraction bits. By factors: a product's exponent is the sum of
+ * its factors', whatever their significands make of it. */
+static float add_block(int64_t n, const float *a, const float *b, float start, int extra, int kept,
+                       bool by_factors) {
   double product[64], largest = fabs((double)start);
+  int exponent = largest > 0.0 ? exponent_of(largest) : -1022;
   for (int64_t i = 0; i < n; ++i) {
     product[i] = (double)a[i] * b[i];
     largest = fmax(largest, fabs(product[i]));
+    if (product[i] == 0.0) continue;
+    const int e = by_factors ? exponent_of(a[i]) + exponent_of(b[i]) : exponent_of(product[i]);
+    if (e > exponent) exponent = e;
   }
   if (!(largest > 0.0) || !isfinite(largest)) return start + (largest > 0.0 ? NAN : 0.0f);
-  const int exponent = (int)((wide){.f = largest}.u >> 52 & 2047) - 1023;
   const double step = ldexp(1.0, exponent - 23 - extra), inverse = 1.0 / step;
   double sum = cut(start, inverse, step);
   for (int64_t i = 0; i < n; ++i) sum += cut(product[i], inverse, step);
@@ -60,7 +69,8 @@ static float sum_blocks(const sim_unit *u, int64_t n, const float *a, const floa
   const int kept = u->sum == SIM_NARROW ? 23 + u->extra_bits : 23;
   const int64_t block = u->block < 64 ? u->block : 64;
   for (int64_t i = 0; i < n; i += block)
-    start = add_block(n - i < block ? n - i : block, a + i, b + i, start, u->extra_bits, kept);
+    start = add_block(n - i < block ? n - i : block, a + i, b + i, start, u->extra_bits, kept,
+                      u->sum == SIM_NARROW);
   return start;
 }
 
