@@ -76,6 +76,6 @@ extern const fa_hypothesis fa_hypotheses_of_masks[], fa_hypotheses_of_keys[], fa
     fa_hypotheses_of_lse[], fa_hypotheses_of_heads[], fa_hypotheses_of_scores[], fa_hypotheses_of_bias[],
     fa_hypotheses_of_dropout[], fa_hypotheses_of_gradients[], fa_hypotheses_of_tiles[],
     fa_hypotheses_of_order[], fa_hypotheses_of_calls[], fa_hypotheses_of_precision[], fa_hypotheses_of_sums[],
-    fa_hypotheses_of_chunks[], fa_hypotheses_of_sinks[];
+    fa_hypotheses_of_chunks[], fa_hypotheses_of_sinks[], fa_hypotheses_of_descales[];
 
 #endif

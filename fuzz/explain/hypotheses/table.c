@@ -3,23 +3,13 @@
 
 #include <stdio.h>
 
-const fa_hypothesis *const fa_hypotheses[] = {fa_hypotheses_of_masks,
-                                              fa_hypotheses_of_chunks,
-                                              fa_hypotheses_of_keys,
-                                              fa_hypotheses_of_scales,
-                                              fa_hypotheses_of_lse,
-                                              fa_hypotheses_of_heads,
-                                              fa_hypotheses_of_scores,
-                                              fa_hypotheses_of_bias,
-                                              fa_hypotheses_of_sinks,
-                                              fa_hypotheses_of_dropout,
-                                              fa_hypotheses_of_calls,
-                                              fa_hypotheses_of_gradients,
-                                              fa_hypotheses_of_tiles,
-                                              fa_hypotheses_of_order,
-                                              fa_hypotheses_of_precision,
-                                              fa_hypotheses_of_sums,
-                                              NULL};
+const fa_hypothesis *const fa_hypotheses[] = {
+    fa_hypotheses_of_masks,     fa_hypotheses_of_chunks,  fa_hypotheses_of_keys,
+    fa_hypotheses_of_scales,    fa_hypotheses_of_lse,     fa_hypotheses_of_heads,
+    fa_hypotheses_of_scores,    fa_hypotheses_of_bias,    fa_hypotheses_of_sinks,
+    fa_hypotheses_of_descales,  fa_hypotheses_of_dropout, fa_hypotheses_of_calls,
+    fa_hypotheses_of_gradients, fa_hypotheses_of_tiles,   fa_hypotheses_of_order,
+    fa_hypotheses_of_precision, fa_hypotheses_of_sums,    NULL};
 
 void fa_hypothesis_tensors(const fa_hypothesis *h, char *text, size_t size) {
   static const struct {
