@@ -34,20 +34,21 @@ static uint32_t to_bits(float x) {
   return u;
 }
 
-/* sum * 2^unit toward zero; unit >= -151. */
-static float truncate_to_f32(int64_t sum, int unit) {
+/* sum * 2^unit toward zero, to so many fraction bits; unit >= -151. */
+static float truncate_to_f32(int64_t sum, int unit, int kept) {
   if (sum == 0) return 0.0f;
   const uint32_t sign = sum < 0 ? 0x80000000u : 0;
   uint64_t m = sum < 0 ? (uint64_t)-sum : (uint64_t)sum;
   int top = 63 - __builtin_clzll(m); /* leading bit has weight 2^(top + unit) */
-  int drop = top - 23;
+  int drop = top - kept;
   if (unit + drop < -149) drop = -149 - unit; /* subnormal spacing */
   if (drop > 0)
     m = drop > 63 ? 0 : m >> drop;
   else
     m <<= -drop;
   if (m == 0) return from_bits(sign);
-  const int exponent = unit + drop; /* m has at most 24 bits, value m * 2^exponent */
+  m <<= 23 - kept;
+  const int exponent = unit + drop - (23 - kept); /* m has at most 24 bits, value m * 2^exponent */
   if (m < 1u << 23) return from_bits(sign | (uint32_t)m);
   if (exponent + 23 > 127) return from_bits(sign | 0x7f800000u);
   return from_bits(sign | (uint32_t)(exponent + 23 + 127) << 23 | ((uint32_t)m & 0x7fffffu));
@@ -59,17 +60,37 @@ static int64_t align(uint64_t significand, int shift, bool negative) {
   return negative ? -(int64_t)m : (int64_t)m;
 }
 
-/* a and b: n raw patterns each, of elements with these field widths. */
-static float dot(const uint32_t *a, const uint32_t *b, int n, float c, int exponent_bits, int fraction_bits) {
-  enum { EXTRA = 25, MOST = 16 };
+/* What the elements are, and how many fraction bits addends and the sum keep. finite: as e4m3, whose only NaN has all bits
+ * set and whose largest exponent is a number's. */
+typedef struct unit {
+  int exponent_bits, fraction_bits;
+  bool finite;
+  int extra, kept;
+} unit;
+static const unit f16_unit = {5, 10, false, 25, 23}, bf16_unit = {8, 7, false, 25, 23},
+                  tf32_unit = {8, 10, false, 25, 23}, e4m3_unit = {4, 3, true, 13, 13},
+                  e5m2_unit = {5, 2, false, 13, 13};
+
+static operand element(uint32_t bits, const unit *u) {
+  operand x = unpack(bits, u->exponent_bits, u->fraction_bits);
+  const uint32_t top = (1u << u->exponent_bits) - 1, last = (1u << u->fraction_bits) - 1;
+  if (!u->finite || (bits >> u->fraction_bits & top) != top) return x;
+  x.nan = (bits & last) == last;
+  x.inf = false;
+  return x;
+}
+
+/* a and b: n raw patterns each. */
+static float dot(const uint32_t *a, const uint32_t *b, int n, float c, const unit *u) {
+  enum { MOST = 32 };
   operand x[MOST], y[MOST];
   const operand z = unpack(to_bits(c), 8, 23);
   bool nan = z.nan, plus = z.inf && !z.negative, minus = z.inf && z.negative;
   int top = -126;
   if (z.significand && z.exponent > top) top = z.exponent;
   for (int k = 0; k < n; ++k) {
-    x[k] = unpack(a[k], exponent_bits, fraction_bits);
-    y[k] = unpack(b[k], exponent_bits, fraction_bits);
+    x[k] = element(a[k], u);
+    y[k] = element(b[k], u);
     const bool inf = x[k].inf || y[k].inf, negative = x[k].negative != y[k].negative;
     nan |= x[k].nan || y[k].nan || (x[k].inf && y[k].significand == 0) || (y[k].inf && x[k].significand == 0);
     plus |= inf && !negative;
@@ -79,12 +100,12 @@ static float dot(const uint32_t *a, const uint32_t *b, int n, float c, int expon
   }
   if (nan || (plus && minus)) return from_bits(0x7fffffffu);
   if (plus || minus) return from_bits(plus ? 0x7f800000u : 0xff800000u);
-  int64_t sum = align(z.significand, z.exponent - top + EXTRA - 23, z.negative);
+  int64_t sum = align(z.significand, z.exponent - top + u->extra - 23, z.negative);
   for (int k = 0; k < n; ++k)
     sum += align(x[k].significand * y[k].significand,
-                 x[k].exponent + y[k].exponent - top + EXTRA - 2 * fraction_bits,
+                 x[k].exponent + y[k].exponent - top + u->extra - 2 * u->fraction_bits,
                  x[k].negative != y[k].negative);
-  return truncate_to_f32(sum, top - EXTRA);
+  return truncate_to_f32(sum, top - u->extra, u->kept);
 }
 
 float fa_mma_dot16(const uint16_t *a, const uint16_t *b, float c, bool bf16) {
@@ -93,7 +114,7 @@ float fa_mma_dot16(const uint16_t *a, const uint16_t *b, float c, bool bf16) {
     x[k] = a[k];
     y[k] = b[k];
   }
-  return bf16 ? dot(x, y, 16, c, 8, 7) : dot(x, y, 16, c, 5, 10);
+  return dot(x, y, 16, c, bf16 ? &bf16_unit : &f16_unit);
 }
 
 float fa_mma_dot8_tf32(const uint32_t *a, const uint32_t *b, float c) {
@@ -102,7 +123,16 @@ float fa_mma_dot8_tf32(const uint32_t *a, const uint32_t *b, float c) {
     x[k] = a[k] >> 13;
     y[k] = b[k] >> 13;
   }
-  return dot(x, y, 8, c, 8, 10);
+  return dot(x, y, 8, c, &tf32_unit);
+}
+
+float fa_mma_dot32(const uint8_t *a, const uint8_t *b, float c, bool e5m2) {
+  uint32_t x[32], y[32];
+  for (int k = 0; k < 32; ++k) {
+    x[k] = a[k];
+    y[k] = b[k];
+  }
+  return dot(x, y, 32, c, e5m2 ? &e5m2_unit : &e4m3_unit);
 }
 
 /* ---- the whole tile, in float vectors ---- */

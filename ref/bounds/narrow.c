@@ -28,13 +28,18 @@ static double power(int exponent) {
   return x;
 }
 
-/* The product of a stored number and a descale is exact, and so is the quotient. */
-static void store(const double *value, int64_t n, double descale, float *stored, int *exponent) {
+/* The product of a stored number and a descale is exact, and so is the quotient. Subnormals have the least exponent. */
+static void store(const double *value, int64_t n, double descale, int least, float *stored, int *exponent) {
   for (int64_t d = 0; d < n; ++d) {
     const double x = descale != 0 ? value[d] / descale : 0;
     stored[d] = (float)x;
-    exponent[d] = x == 0 ? NO_EXPONENT : exponent_of(x);
+    const int own = exponent_of(x);
+    exponent[d] = x == 0 ? NO_EXPONENT : own > least ? own : least;
   }
+}
+
+static int least_exponent(const fa_ref_call *c) {
+  return c->p->quantized.dtype == FA_E4M3 ? -6 : -14;
 }
 
 void fa_bound_narrow_rows(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r,
@@ -42,7 +47,8 @@ void fa_bound_narrow_rows(fa_bound_scratch *b, const fa_ref_call *c, const fa_re
   fa_bound_narrow *x = &b->narrow;
   for (int64_t k = 0; k < r->n && x->q; ++k) {
     x->q_descale[k] = fa_ref_descale_of_query(c, r->e, r->h, r->row[k]);
-    store(w->q + k * c->d, c->d, x->q_descale[k], x->q + k * c->d, x->q_exponent + k * c->d);
+    store(w->q + k * c->d, c->d, x->q_descale[k], least_exponent(c), x->q + k * c->d,
+          x->q_exponent + k * c->d);
   }
 }
 
@@ -50,7 +56,8 @@ void fa_bound_narrow_keys(fa_bound_scratch *b, const fa_ref_call *c, const fa_re
   fa_bound_narrow *x = &b->narrow;
   for (int64_t j = 0; j < w->e->sk && x->k; ++j) {
     x->k_descale[j] = fa_ref_descale_of_key(c, FA_T_K, w->e, w->hk, w->e->k_first + j);
-    store(w->k + j * c->d, c->d, x->k_descale[j], x->k + j * c->d, x->k_exponent + j * c->d);
+    store(w->k + j * c->d, c->d, x->k_descale[j], least_exponent(c), x->k + j * c->d,
+          x->k_exponent + j * c->d);
   }
 }
 

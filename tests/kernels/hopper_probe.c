@@ -1,12 +1,15 @@
 /* Runs hopper_probe.cu on a GPU: every product of the kernels for sm_90a, and boxes copied into and out of
  * shared memory. usage: hopper_probe [CUBIN]; without one it only tells whether there is a suitable GPU.
  * Exit: 77 there is none. */
+#include "cases/base/rng.h"
 #include "gpu/cuda/run.h"
 #include "gpu/cuda_backend/context.h"
 #include "gpu/kernels/params/tensor_map.h"
+#include "gpu/simt/mma.h"
 #include "tests/kernels/descriptor_forms_list.h"
 #include "tests/support/check.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +119,67 @@ static void check_boxes(void) {
         for (int store = 0; store < 2; ++store) check_box(widths[w], rows, places[i], store);
 }
 
+/* ---- products of 8 bits ---- */
+
+typedef struct fp8_params {
+  CUdeviceptr a, b, c, d;
+} fp8_params;
+
+/* Operands near each other, of every exponent, among subnormals, sparse, and any bits. */
+static uint8_t draw_byte(fa_rng *r, int kind, bool e5m2) {
+  const uint8_t u = (uint8_t)fa_rng_next(r), middle = e5m2 ? 0x38 : 0x30;
+  if (kind == 0) return (uint8_t)((u & 0x8f) | (middle + (u & 0x10)));
+  if (kind == 1) return u & 0x7f;
+  if (kind == 2) return u & 0x87;
+  if (kind == 3) return fa_rng_below(r, 4) ? 0 : u;
+  if (kind == 4) return 0x77 - (u & 3); /* one sign, near the largest */
+  return u;
+}
+
+static float draw_start(fa_rng *r, int kind) {
+  if (kind == 3) return 0;
+  const double size = ldexp(fa_rng_next_uniform(r) + 0.5, (int)fa_rng_below(r, 40) - 20);
+  return (float)(kind == 4 ? size * 4096 : fa_rng_below(r, 2) ? size : -size);
+}
+
+static bool same_bits(float x, float y) {
+  return memcmp(&x, &y, sizeof x) == 0 || (x != x && y != y);
+}
+
+/* wgmma as fa_mma_dot32 has it, bit for bit; how many mma.sync has so is told. */
+static void check_fp8(bool e5m2) {
+  enum { N_KINDS = 6, ROUNDS = 10 };
+  static uint8_t a[64][32], b[8][32];
+  static float c[64][8], d[2][64][8];
+  fa_rng r = fa_rng_make(8, e5m2);
+  const fp8_params p = {memory, memory + 4096, memory + 8192, memory + 16384};
+  for (int kind = 0; kind < N_KINDS; ++kind) {
+    int wrong = 0, other = 0, first = -1;
+    for (int round = 0; round < ROUNDS; ++round) {
+      for (int i = 0; i < 64 * 32; ++i) a[i / 32][i % 32] = draw_byte(&r, kind, e5m2);
+      for (int i = 0; i < 8 * 32; ++i) b[i / 32][i % 32] = draw_byte(&r, kind, e5m2);
+      for (int i = 0; i < 64 * 8; ++i) c[i / 8][i % 8] = draw_start(&r, kind);
+      context.driver->cuMemcpyHtoD(p.a, a, sizeof a);
+      context.driver->cuMemcpyHtoD(p.b, b, sizeof b);
+      context.driver->cuMemcpyHtoD(p.c, c, sizeof c);
+      launch(e5m2 ? "probe_e5m2" : "probe_e4m3", 0, &p);
+      context.driver->cuMemcpyDtoH(d, p.d, sizeof d);
+      for (int i = 0; i < 64 * 8; ++i) {
+        const float want = fa_mma_dot32(a[i / 8], b[i % 8], c[i / 8][i % 8], e5m2);
+        const bool bad = !same_bits(d[0][i / 8][i % 8], want);
+        if (bad && wrong++ == 0)
+          first = i, printf("want %a, got %a, from %a\n", (double)want, (double)d[0][i / 8][i % 8],
+                            (double)c[i / 8][i % 8]);
+        other += !same_bits(d[1][i / 8][i % 8], d[0][i / 8][i % 8]);
+      }
+    }
+    printf("%s, kind %d: of %d outputs %d of mma.sync are not wgmma's\n", e5m2 ? "e5m2" : "e4m3", kind,
+           ROUNDS * 512, other);
+    CHECK_MSG(wrong == 0, "%s, kind %d: %d of %d outputs are not the model's, the first %d",
+              e5m2 ? "e5m2" : "e4m3", kind, wrong, ROUNDS * 512, first);
+  }
+}
+
 static char *read_file(const char *path) {
   FILE *f = fopen(path, "rb");
   char *data = calloc(1, 16 << 20);
@@ -134,6 +198,8 @@ int main(int argc, char **argv) {
   char *cubin = read_file(argv[1]);
   CHECK(context.driver->cuLibraryLoadData(&library, cubin, NULL, NULL, 0, NULL, NULL, 0) == CUDA_SUCCESS);
   CHECK(context.driver->cuMemAlloc(&memory, 1 << 20) == CUDA_SUCCESS);
+  check_fp8(false);
+  check_fp8(true);
 #define FA_FORM(name, ...) check_form("form_" #name);
   FA_ALL_FORMS
 #undef FA_FORM

@@ -192,7 +192,52 @@ static void test_tf32_tile(void) {
   }
 }
 
+static double value_8(uint8_t bits, bool e5m2) {
+  return e5m2 ? (double)fa_e5m2_to_f32(bits) : (double)fa_e4m3_to_f32(bits);
+}
+
+/* 32 products and the accumulator, in long double: cut to 13 fraction bits of the largest, and so is the sum. */
+static float slow_dot32(const uint8_t *a, const uint8_t *b, float c, bool e5m2) {
+  const int smallest = e5m2 ? -14 : -6;
+  int top = -126;
+  if (c != 0 && exponent(c, -126) > top) top = exponent(c, -126);
+  for (int k = 0; k < 32; ++k) {
+    const double x = value_8(a[k], e5m2), y = value_8(b[k], e5m2);
+    if (x == 0 || y == 0) continue;
+    const int e = exponent(x, smallest) + exponent(y, smallest);
+    if (e > top) top = e;
+  }
+  long double sum = truncl(ldexpl(c, 13 - top));
+  for (int k = 0; k < 32; ++k)
+    sum += truncl(ldexpl((long double)value_8(a[k], e5m2) * value_8(b[k], e5m2), 13 - top));
+  if (sum == 0) return 0.0f;
+  const int unit = ilogbl(sum) - 13;
+  return (float)ldexpl(truncl(ldexpl(sum, -unit)), unit + top - 13);
+}
+
+/* Every byte that is a number, dense and sparse; and NaN, which one operand suffices for. */
+static void check_eight_bits(void) {
+  fa_rng r = fa_rng_make(12, 0);
+  for (int round = 0; round < 40000; ++round) {
+    const bool e5m2 = round & 1, sparse = round & 2;
+    uint8_t a[32], b[32];
+    for (int k = 0; k < 32; ++k) {
+      do
+        a[k] = (uint8_t)fa_rng_next(&r),
+        b[k] = sparse && fa_rng_chance(&r, 0.6) ? 0 : (uint8_t)fa_rng_next(&r);
+      while (!isfinite(value_8(a[k], e5m2)) || !isfinite(value_8(b[k], e5m2)));
+    }
+    const float c =
+        round % 5 == 0 ? 0 : ldexpf((float)(fa_rng_next_uniform(&r) - 0.5), (int)fa_rng_range(&r, -20, 25));
+    const float got = fa_mma_dot32(a, b, c, e5m2), want = slow_dot32(a, b, c, e5m2);
+    CHECK_MSG(got == want, "round %d: %a, must be %a", round, (double)got, (double)want);
+    a[round % 32] = 0x7f;
+    CHECK(isnan(fa_mma_dot32(a, b, c, e5m2)));
+  }
+}
+
 int main(void) {
+  check_eight_bits();
   test_tf32_tile();
   for (int bf16 = 0; bf16 < 2; ++bf16) {
     check_hardware(bf16);
