@@ -56,6 +56,6 @@ FEATURES = {
 
 #: Words that version 1 of the protocol does not know: it took them for granted. Pairs of features ("bias_varlen"),
 #: which it does not know either, are in none of these tables.
-SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse", "quantized", "quantized_keys",
-                   "quantized_tokens", "captures_bool",
-                   "captures_i64", "captures_half", "captures_half_grad", "captures_strides", "captures_many")  # fmt: skip
+SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk",
+                   "padded_lse", "quantized", "quantized_keys", "quantized_tokens", "captures_bool", "captures_i64", "captures_half",
+                   "captures_half_grad", "captures_strides", "captures_many")  # fmt: skip
