@@ -99,6 +99,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   brief->malformed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "malformed"));
   brief->backward_left_out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "backward_left_out"));
   fa_sampled_read(o, &brief->sampled.asked, NULL); /* none: the line is of no use for more than counting */
+  brief->judged = fa_judged_read(o);
   brief->not_delivered = fa_report_tensors_at(o, "not_delivered");
   brief->traps = fa_traps_read(o);
   out->failure = cJSON_DetachItemFromObjectCaseSensitive(o, "failure");

@@ -192,6 +192,7 @@ static cJSON *case_to_json(const fa_result *r) {
   add_tensors(o, "not_delivered", r->not_delivered);
   if (r->draw) add_count(o, "draw", r->draw);
   fa_sampled_add(o, &r->sampled);
+  fa_judged_add(o, &r->judged);
   fa_traps_add(o, r->traps);
   fa_report_add_waiver(o, r);
   return o;
@@ -211,6 +212,7 @@ static cJSON *failure_to_json(const fa_result *r) {
   if (r->file[0]) cJSON_AddStringToObject(o, "file", r->file);
   add_u64(o, "schedule_seed", r->schedule_seed);
   fa_sampled_add(o, &r->sampled);
+  fa_judged_add(o, &r->judged);
   cJSON_AddStringToObject(o, "reason", r->reason);
   cJSON_AddStringToObject(o, "notes", r->notes);
   add_number(o, "seconds", r->seconds);
@@ -310,6 +312,7 @@ static void set_summary(cJSON *root, const fa_summary *s) {
   if (s->malformed) add_count(summary, "malformed", s->malformed);
   add_count(summary, "backward_left_out", s->backward_left_out);
   if (s->sampled) add_count(summary, "sampled", s->sampled);
+  fa_judged_counts_add(summary, &s->judged);
   cJSON *reasons = cJSON_AddObjectToObject(summary, "skip_reasons");
   for (int i = 0; i < s->n_reasons; ++i) add_count(reasons, s->reason[i].text, s->reason[i].n);
   cJSON_ReplaceItemInObjectCaseSensitive(root, "summary", summary);

@@ -89,6 +89,7 @@ void fa_report_read_summary(const cJSON *root, fa_summary *out) {
   memset(out, 0, sizeof *out);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i)
     *fields[i].n = (int64_t)fa_report_number(counts, fields[i].key);
+  fa_judged_counts_read(counts, &out->judged);
   cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(counts, "skip_reasons")) {
     if (out->n_reasons == FA_SKIP_REASONS || !cJSON_IsNumber(reason) || !reason->string) continue;
     snprintf(out->reason[out->n_reasons].text, sizeof out->reason[0].text, "%s", reason->string);

@@ -6,6 +6,7 @@
 #include "cases/vocabulary/work.h"
 #include "ref/compare/map.h"
 #include "ref/compare/verdict.h"
+#include "report/judges/record.h"
 #include "report/sampling/record.h"
 
 /* UNTESTED is the zero value: a result that nobody set counts as a failure. */
@@ -77,6 +78,7 @@ typedef struct fa_result {
   unsigned
       traps; /* bits 1 << fa_trap (report/untrusted/traps.h): those that the subject, untrusted, was tried with */
   fa_sampled sampled;
+  fa_judged_how judged;
   int n_explanations;
   fa_explanation explanation[FA_EXPLANATIONS];
   fa_map *map[FA_T_COUNT]; /* owned: where verdict i is wrong; NULL: it is not, or nobody wants to see it */
@@ -116,6 +118,7 @@ typedef struct fa_summary {
   int64_t malformed;         /* of the errors */
   int64_t backward_left_out; /* of the judged ones */
   int64_t sampled;           /* of these: only in a sample of their places */
+  fa_judged_counts judged;   /* by whom, where a GPU was asked */
   int n_reasons;
   struct {
     char text[160];

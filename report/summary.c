@@ -27,6 +27,7 @@ void fa_summary_add(fa_summary *s, const fa_result *r) {
   fa_kernel_counts_add(&s->kernels, r);
   s->backward_left_out += r->backward_left_out;
   s->sampled += fa_sample_is_asked(&r->sampled.asked);
+  fa_judged_count(&s->judged, &r->judged);
   if (fa_state_is_failure(r->state)) {
     if (r->waived)
       s->waived++;

@@ -23,7 +23,13 @@ typedef struct rate {
   fa_error err;
 } rate;
 
-static fa_status run_one(const fa_choice *subject, void *self, int64_t index, rate *to) {
+/* What the processes run. */
+typedef struct job {
+  fa_choice subject;
+  fa_judge_choice judge;
+} job;
+
+static fa_status run_one(const job *x, void *self, int64_t index, rate *to) {
   fa_case c;
   fa_result *r = malloc(sizeof *r);
   if (!r) return fa_fail(&to->err, FA_ERR_MEMORY, "bench: out of memory");
@@ -31,7 +37,8 @@ static fa_status run_one(const fa_choice *subject, void *self, int64_t index, ra
   fa_status status = fa_generate("rate-gpu", 1, FIRST + index, &c, &to->err);
   if (status == FA_OK) {
     const fa_problem *p = &c.problem;
-    const fa_run_config config = {.backend = subject->backend, .backend_self = self, .n_threads = 1};
+    const fa_run_config config = {
+        .backend = x->subject.backend, .backend_self = self, .n_threads = 1, .judge = x->judge};
     status = fa_run_case(&c, &config, r, &to->err);
     to->pairs += (double)(p->batch * p->heads_q) * (double)p->seqlen_q * (double)p->seqlen_k;
     to->n_passed += r->state == FA_PASS;
@@ -43,26 +50,26 @@ static fa_status run_one(const fa_choice *subject, void *self, int64_t index, ra
 }
 
 /* Runs cases first .. first + n - 1, after one more before the clock starts. */
-static void run_some(const fa_choice *subject, int64_t first, int64_t n, rate *to) {
+static void run_some(const job *x, int64_t first, int64_t n, rate *to) {
   void *self = NULL;
-  to->status = subject->backend->open(subject->arg, &self, &to->err);
+  to->status = x->subject.backend->open(x->subject.arg, &self, &to->err);
   if (to->status != FA_OK) return;
-  to->status = run_one(subject, self, -1, to);
+  to->status = run_one(x, self, -1, to);
   to->pairs = to->n_passed = 0;
   fa_stage_clock_start(&to->clock);
-  for (int64_t i = 0; i < n && to->status == FA_OK; ++i) to->status = run_one(subject, self, first + i, to);
+  for (int64_t i = 0; i < n && to->status == FA_OK; ++i) to->status = run_one(x, self, first + i, to);
   fa_stage_clock_start(NULL);
-  subject->backend->close(self);
+  x->subject.backend->close(self);
 }
 
 /* Runs all processes at once, each on its own cases; *all[] is memory shared with them. */
-static fa_status run_processes(const fa_choice *subject, int n_processes, int64_t n_each, rate *all) {
+static fa_status run_processes(const job *x, int n_processes, int64_t n_each, rate *all) {
   int n_started = 0, bad = 0;
   fflush(NULL);
   for (int i = 0; i < n_processes; ++i) {
     const pid_t pid = fork();
     if (pid == 0) {
-      run_some(subject, i * n_each, n_each, &all[i]);
+      run_some(x, i * n_each, n_each, &all[i]);
       _exit(0);
     }
     n_started += pid > 0;
@@ -99,16 +106,16 @@ static void print_table(FILE *out, const rate *all, int n_processes, int64_t n_e
   fprintf(out, "%-40s %12.1f\n", "cases a second", 1e3 * n_processes / wall);
 }
 
-int fa_bench_rate(FILE *out, const char *spec, int n_processes) {
+int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, int n_processes) {
   fa_error err = {""};
-  fa_choice subject;
+  job x = {.judge = judge};
   if (n_processes == 0) n_processes = 1;
   const int64_t n_each = n_processes == 1 ? CASES_ALONE : CASES_EACH;
-  fa_status status = fa_choose_backend(fa_backends, spec, &subject, &err);
+  fa_status status = fa_choose_backend(fa_backends, spec, &x.subject, &err);
   const size_t bytes = (size_t)n_processes * sizeof(rate);
   rate *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (status == FA_OK && all == MAP_FAILED) status = fa_fail(&err, FA_ERR_MEMORY, "bench: out of memory");
-  if (status == FA_OK && run_processes(&subject, n_processes, n_each, all) != FA_OK)
+  if (status == FA_OK && run_processes(&x, n_processes, n_each, all) != FA_OK)
     status = fa_fail(&err, FA_ERR_MEMORY, "bench: a process ended early");
   for (int i = 0; i < n_processes && status == FA_OK; ++i)
     if ((status = all[i].status) != FA_OK) err = all[i].err;

@@ -2,6 +2,8 @@
 #ifndef FA_FUZZ_BENCH_REFERENCE_H
 #define FA_FUZZ_BENCH_REFERENCE_H
 
+#include "fuzz/judging/run_config.h"
+
 #include <stdio.h>
 
 /* Prints a table: DGEMM 2048^3 (one single-threaded GEMM per thread), forward + backward of one head per
@@ -10,8 +12,8 @@
 int fa_bench_reference(FILE *out, int n_threads);
 
 /* What one case of profile rate-gpu costs, by step (fuzz/judging/stage.h), on average: processor and elapsed time.
- * spec: the backend that is judged. n_processes run at once, each with cases of its own, as workers do; 0 is
+ * spec: the backend that is judged, and who judges it. n_processes run at once, each with cases of its own, as workers do; 0 is
  * one. Takes about half a minute. */
-int fa_bench_rate(FILE *out, const char *spec, int n_processes);
+int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, int n_processes);
 
 #endif

@@ -103,6 +103,7 @@ static void run_case(fa_session *s, int64_t number, fa_item item, const fa_case 
                           .schedule_seed = item.schedule_seed,
                           .end_to_end = s->cli->end_to_end,
                           .explain_seconds = s->cli->no_explain ? 0 : FA_EXPLAIN_SECONDS,
+                          .judge = fa_judge_choice_named(s->cli->judge),
                           .sample = item.sample,
                           .maps = s->cli->report || s->cli->html,
                           .keep_dir = s->cli->keep,

@@ -8,6 +8,7 @@
 #include "fuzz/judging/lse_hint.h"
 #include "fuzz/judging/sample.h"
 #include "fuzz/judging/stage.h"
+#include "fuzz/judging/two.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -333,8 +334,8 @@ static void free_places(judge *j) {
   fa_sample_places_free(&j->places);
 }
 
-fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
-                   const fa_judge_config *config, fa_result *r, fa_error *err) {
+fa_status fa_judge_on_cpu(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                          const fa_judge_config *config, fa_result *r, fa_error *err) {
   judge j = {.p = p, .in = in, .got = got, .config = config, .r = r};
   fa_wants forward = {0};
   fa_ref_options options = {
@@ -363,4 +364,10 @@ fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *
   fa_empty_rows_free(&j.empty);
   free_places(&j);
   return status;
+}
+
+fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                   const fa_judge_config *config, fa_result *r, fa_error *err) {
+  if (config->machine) return fa_judge_by_two(p, in, got, config, r, err);
+  return fa_judge_on_cpu(p, in, got, config, r, err);
 }

@@ -3,6 +3,7 @@
 #define FA_FUZZ_JUDGING_JUDGE_H
 
 #include "cases/vocabulary/contract.h"
+#include "ref/cuda/machine.h"
 #include "report/result.h"
 
 /* What the outputs were compared with, for whoever asks further (fuzz/explain). */
@@ -25,6 +26,9 @@ typedef struct fa_judge_config {
   bool recorded;   /* outputs come from a file: any may be absent, poison has no meaning */
   bool maps;       /* also make a map of every output that fails */
   bool loose; /* by 1e-2, absolute and relative, and nothing else: what a layer of defence is measured by */
+  fa_judge_machine
+      *machine; /* judges first, and may only say PASS (fuzz/judging/two.h); NULL: the CPU alone */
+  bool both;    /* the CPU judges all the same */
   fa_poison poison;
   fa_sample sample;            /* judge only so much, where that can be; not asked: everything */
   uint64_t sample_stream;      /* the case's seed */

@@ -73,6 +73,10 @@ static int check_options_fit(const fa_cli *cli, unsigned bit) {
     return fa_cli_usage_error("--sample: laws compare two runs, all of them; it is for the reference");
   if (fa_sample_is_asked(&cli->sample) && cli->untrusted)
     return fa_cli_usage_error("--sample: not with --untrusted, since a kernel could know the places");
+  if (cli->judge && strcmp(cli->judge, "cpu") != 0 && (cli->laws || cli->law.n))
+    return fa_cli_usage_error("--judge: laws need no judge");
+  if (cli->judge && strcmp(cli->judge, "cpu") != 0 && cli->untrusted)
+    return fa_cli_usage_error("--judge: not with --untrusted, since a kernel may reach what is on its GPU");
   return fa_cli_check_outputs(cli);
 }
 

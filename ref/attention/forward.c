@@ -1,6 +1,7 @@
 /* Forward values: online softmax over key blocks, two GEMMs per tile, in double. */
 #include "cases/threads/parallel.h"
 #include "ref/attention/coarse.h"
+#include "ref/attention/outputs.h"
 #include "ref/attention/team.h"
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
@@ -229,7 +230,7 @@ static void leave_padding_out(const fa_ref_call *c, fa_want *lse) {
         lse->value[fa_ref_lse_index(c, &c->entry[b], h, i)] = NAN;
 }
 
-static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
+fa_status fa_ref_forward_outputs(fa_ref_call *c, fa_error *err) {
   const fa_problem *p = c->p;
   const bool varlen = p->cu_seqlens_q.n > 0, bounds = c->profile != NULL, flat = varlen && !p->lse_padded;
   int64_t total = fa_problem_total_q(p);
@@ -244,7 +245,6 @@ static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
   if (bounds) want->sum_error = calloc((size_t)want->n, sizeof *want->sum_error);
   if (!want->rest || (bounds && !want->sum_error))
     return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
-  if (p->lse_padded) leave_padding_out(c, want);
   if (c->sample) status = fa_ref_span_rows(c, want, err);
   if (c->sample && status == FA_OK) status = fa_ref_span_rows(c, &c->out->t[FA_T_O], err);
   return status;
@@ -281,18 +281,24 @@ static void lse_scale(fa_want *w) {
   }
 }
 
+void fa_ref_forward_finish(fa_ref_call *c) {
+  fa_want *lse = &c->out->t[FA_T_LSE];
+  if (lse->n > 0 && c->p->lse_padded) leave_padding_out(c, lse);
+  if (c->profile) lse_scale(lse);
+}
+
 fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt, fa_wants *out,
                          fa_error *err) {
   fa_ref_call c;
   if (p->family == FA_MERGE) return fa_ref_merge_forward(p, in, opt, out, err);
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
   if (status || (status = fa_ref_mods_init(&c, err))) goto out;
-  if ((status = outputs_init(&c, err))) goto out;
+  if ((status = fa_ref_forward_outputs(&c, err))) goto out;
   if ((status = keep_masks(&c, err)) || (status = magnitudes_init(&c, err))) goto out;
   if ((status = fa_ref_rotate_all(&c, err))) goto out;
   if ((status = forward_run(&c, err))) goto out;
   if ((status = fa_ref_mods_status(&c, err))) goto out;
-  if (c.profile) lse_scale(&c.out->t[FA_T_LSE]);
+  fa_ref_forward_finish(&c);
   if (p->kvcache.present) status = fa_ref_cache_after(&c, err);
 out:
   fa_ref_mods_free(&c);

@@ -6,6 +6,7 @@
 #include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
 #include "ref/attention/coarse.h"
+#include "ref/attention/outputs.h"
 #include "ref/attention/team.h"
 #include "ref/merge/passes.h"
 #include "ref/reference.h"
@@ -225,7 +226,7 @@ static bool rows_stay_apart(const fa_ref_call *c) {
   return c->profile && (!c->generic || c->p->scale == 0 || fa_bound_may_overflow(c));
 }
 
-static fa_status outputs_init(fa_ref_call *c, fa_error *err) {
+fa_status fa_ref_backward_outputs(fa_ref_call *c, fa_error *err) {
   const fa_problem *p = c->p;
   bool varlen = p->cu_seqlens_q.n > 0, bounds = c->profile != NULL;
   int64_t q[4] = {p->batch, p->seqlen_q, p->heads_q, p->head_dim};
@@ -289,7 +290,7 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
   c.given_o = given_o;
   c.given_lse = given_lse;
   c.forward = forward;
-  if ((status = outputs_init(&c, err))) goto out;
+  if ((status = fa_ref_backward_outputs(&c, err))) goto out;
   if ((status = backward_run(&c, err))) goto out;
   const bool whole = !opt->twist || opt->twist->n_rows + opt->twist->n_keys == 0;
   if (whole && p->bias.present && p->bias.grad) status = fa_ref_dbias(&c, err);

@@ -21,12 +21,3 @@ void fa_bound_spread_add(fa_bound_spread *s, const double *x, int64_t n) {
   }
   s->last = last;
 }
-
-double fa_bound_least_spread(const fa_ref_call *c, double u, int64_t n, bool by_keys) {
-  const double some = sqrt((double)n) / 2;
-  return u * (by_keys && c->d <= 4 && some > 2 ? some : 2);
-}
-
-bool fa_bound_is_alike(const fa_bound_spread *s, double least) {
-  return s->sum < 1.2 * least * (double)s->n;
-}

@@ -30,23 +30,6 @@ static double row_extra(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, c
   return (1 + changes) * p->eps_exp + 2 * u + sum;
 }
 
-/* What rounding takes from a small dS: with every operation rounded, before and after it is multiplied by the scale. */
-static double floor_of_ds(const fa_ref_call *c) {
-  const fa_profile *p = c->profile;
-  const double scale = fabs(c->p->scale);
-  if (p->u_scores > 0) return p->floor_ds * (1 + 1 / scale);
-  return p->ds_scaled && scale > 0 ? p->floor_ds / scale : p->floor_ds;
-}
-
-/* Dropped pairs have dS = -P delta. Where the P of a row are nearly equal, so are these dS, and they round
- * alike. Below the normal range the spacing of numbers is coarser. */
-static double least_spread(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
-  const fa_profile *p = c->profile;
-  const double n = (double)(r->hi[k] - r->lo[k]), size = fabs(w->delta[k]) / n;
-  if (!c->generic || !(c->p->dropout.p > 0) || p->u_ds == 0 || !(size > 0)) return 0;
-  return fa_bound_least_spread(c, fmax(p->u_ds, floor_of_ds(c) / size), r->hi[k] - r->lo[k], true);
-}
-
 void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
                              fa_bound_scratch *b) {
   fa_bound_head(b, c, w, true);
@@ -59,23 +42,13 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
   }
 }
 
-/* What dP loses to operands near 0 and to subnormal numbers. */
-static double lost_dp(const fa_ref_call *c, const fa_bound_scratch *b) {
-  const fa_profile *p = c->profile;
-  const double floor = p->floor_operand + p->operand_floor[FA_PRODUCT_DP];
-  return ((double)c->dv * ((b->unit_do + b->unit_v) * floor + FA_F32_TINY) +
-          fa_bound_sum_floor(c, FA_PRODUCT_DP, c->dv) + p->floor_dp) /
-             (1 - c->p->dropout.p) +
-         (c->p->dropout.p > 0 ? p->floor_dp : 0); /* Z dP is rounded again */
-}
-
 void fa_bound_backward_delta(const fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w,
                              fa_bound_scratch *b) {
-  const double lost = lost_dp(c, b); /* of dP, but it enters every dS as delta's error does */
+  const double lost =
+      fa_bound_lost_dp(c, b->unit_do, b->unit_v); /* of dP, but it enters every dS as delta's error does */
   for (int64_t k = 0; k < r->n; ++k) {
-    const double e_delta = (fa_bound_delta(c, r, k, w, b) + lost) / b->unit_ds * 1.0001;
-    b->row_e_delta[k] = e_delta < FA_GREATEST_WEIGHT ? (float)e_delta : FA_GREATEST_WEIGHT;
-    b->row_least[k] = least_spread(c, r, k, w);
+    b->row_e_delta[k] = fa_bound_e_delta(fa_bound_delta(c, r, k, w, b), lost, b->unit_ds);
+    b->row_least[k] = fa_bound_least_spread_of_ds(c, r->hi[k] - r->lo[k], w->delta[k]);
     fa_bound_spread_begin(&b->row_spread[k], 4 * b->row_least[k]);
   }
 }
@@ -177,10 +150,8 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
                          .delta = w->delta[k],
                          .per_unit = per_unit,
                          .e_delta = b->row_e_delta[k],
-                         .u_dp = (float)((dropout ? 5 : 2) * u + (dropout ? p->u_dropout : 0) +
-                                         (p->operands_cut ? p->operand[FA_PRODUCT_DP] : 0)),
-                         /* plus what the products computed here lose, in these units */
-                         .tiny = (float)(FA_F32_TINY * (per_unit + 8)),
+                         .u_dp = fa_bound_u_dp(c),
+                         .tiny = fa_bound_tiny_ds(per_unit),
                          .squares = c->generic && !b->plain,
                          .one_is_exact =
                              !dropout && p->truncated_p == 0, /* some kernels scale before they round */
@@ -199,7 +170,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   }
   if (p->u_ds > 0 && !b->plain) {
     row.per_u_ds = (float)(1 / p->u_ds);
-    row.floor_ds = (float)(floor_of_ds(c) / p->u_ds * per_unit);
+    row.floor_ds = (float)(fa_bound_floor_of_ds(c) / p->u_ds * per_unit);
   }
   rows->gradient(&row, end - begin);
   fa_bound_scatter_gradient(c, b, &row, b->e_score ? b->e_score + at : NULL, b->e_dp ? b->e_dp + at : NULL,
@@ -211,7 +182,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   overflow_dp(c, b, at, end - begin);
   if (fa_bound_may_overflow(c) && row.e_delta >= FA_GREATEST_WEIGHT) b->ds_overflows = true;
   if (p->u_ds == 0 || b->plain) return;
-  float most = (float)(p->max_p / (p->ds_scaled ? fmax(1, fabs(c->p->scale)) : 1) * per_unit);
+  const float most = fa_bound_most_ds(c, per_unit);
   for (int64_t j = begin; j < end; ++j) /* dS overflows its narrow type: no bound */
     if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) {
       b->ge[k * n + j] = FA_GREATEST_WEIGHT;
@@ -257,67 +228,31 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
   }
 }
 
-/* Turns one element's scaled sums into quant, accum and noise; n terms were summed. */
-typedef struct fa_sum_terms {
-  double unit, gamma, tiny;
-  double u_narrow, u_noise; /* of the roundings to the narrow type: worst-case sum and root-sum-square */
-  double slack;             /* of the float32 sums that the bound is computed from */
-  double exact;             /* scaled squares of terms that round without error; not in the given squares */
-  double by_value;          /* of the element itself: roundings to one side */
-  double limit, raw; /* no bound where the sum of magnitudes is more; raw: its unit, before it is scaled */
-} fa_sum_terms;
-
 /* Elements at .. at + n - 1 of w. The sums may be in the arrays of the bounds. squares: NULL if only the
  * worst case holds. */
-static void settle(const fa_ref_call *c, const fa_sum_terms *t, const float *worst, const float *squares,
+static void settle(const fa_ref_call *c, const fa_bound_sums *t, const float *worst, const float *squares,
                    const float *errors, fa_want *w, int64_t at, int64_t n) {
-  const double unit = t->unit * t->slack;
+  const fa_settle_terms terms = fa_bound_settle_terms(c, t);
   const fa_row_settle row = {.value = w->value + at,
                              .worst = worst,
                              .squares = squares,
                              .errors = errors,
-                             .unit = unit,
-                             .lambda = c->lambda,
-                             .exact = t->exact,
-                             .u_narrow = t->u_narrow,
-                             .u_noise = t->u_noise,
-                             .by_errors = unit,
-                             .gamma = t->gamma,
-                             .by_value = 2 * u + t->by_value,
-                             .add = t->tiny,
-                             .zero_is_exact = true, /* no visible pair */
+                             .terms = terms,
                              .quant = w->quant + at,
                              .noise = w->noise + at,
                              .accum = w->accum + at};
   float largest = t->limit < INFINITY ? fa_rows_best()->greatest(worst, n) : 0; /* worst may become quant */
   fa_rows_best()->settle(&row, n);
   if (largest * t->raw > t->limit) fill_infinite(w->accum + at, n);
-  for (int64_t x = at; !(unit > 0) && x < at + n; ++x) /* an infinite error times a scale of 0 */
+  for (int64_t x = at; !(terms.unit > 0) && x < at + n; ++x) /* an infinite error times a scale of 0 */
     if (isnan(w->accum[x])) w->accum[x] = INFINITY;
 }
 
-/* An upper bound of all |dS| = P |Z dP - delta|. */
-static double greatest_ds(const fa_ref_call *c, const fa_bound_scratch *b) {
-  return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * b->unit_ds;
-}
-
-/* u_first, u_second: two independent roundings of each term. most: the largest factor of a product's
- * operand. */
-static fa_sum_terms sum_terms(const fa_ref_call *c, fa_product which, int64_t n, double unit, double u_first,
-                              double u_second, double most) {
-  const fa_profile *p = c->profile;
-  double blocks = fa_bound_changes(c, n), floor = p->floor_operand + p->operand_floor[which];
+/* Where errors of scores or dP are independent, so are those of P and dS. */
+static fa_bound_sums sums_of(const fa_ref_call *c, fa_product which, int64_t n, double unit, double u_first,
+                             double u_second, double most) {
   if (u_first == 0 && (fa_bound_scores_scatter(c) || fa_bound_dp_scatters(c))) u_first = fa_bound_unit(0);
-  return (fa_sum_terms){
-      .unit = unit,
-      .gamma = fa_bound_gamma(c, which, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * u + p->operand[which],
-      .u_narrow = u_first + u_second,
-      .u_noise = hypot(u_first, u_second),
-      .tiny = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p) * FA_F32_TINY +
-              (double)n * most * floor + fa_bound_lost(n, unit) +
-              fa_bound_sum_floor(c, which, n) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p),
-      .slack = 1.0001 + 0x1p-24 * (double)n,
-      .limit = INFINITY};
+  return fa_bound_sums_of(c, which, n, unit, u_first, u_second, most);
 }
 
 /* The largest sum of magnitudes that neither its accumulator nor an operand rounded to fewer bits lets overflow. unit:
@@ -333,8 +268,8 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
   for (int64_t k = 0; k < r->n; ++k) {
     int64_t n = r->hi[k] - r->lo[k], at = fa_ref_q_index(c, r->e, r->h, r->row[k], c->d);
     if (n == 0) continue;
-    fa_sum_terms t = sum_terms(c, FA_PRODUCT_DQ, n, unit, c->profile->u_ds, c->profile->u_p_in_ds,
-                               fabs(c->p->scale) * greatest_ds(c, b));
+    fa_bound_sums t = sums_of(c, FA_PRODUCT_DQ, n, unit, c->profile->u_ds, c->profile->u_p_in_ds,
+                              fabs(c->p->scale) * fa_bound_greatest_ds(c, b->unit_ds));
     t.tiny += fabs(c->p->scale) * b->row_terms[k] * b->unit_ds * c->profile->operand_step[FA_PRODUCT_DQ] *
               b->unit_k;
     t.by_value += c->profile->truncated_ds;
@@ -393,17 +328,6 @@ static void add_partial_roundings(const fa_backward_job *f, const float *parts, 
     if (parts[x] > 0) w->accum[x] += (float)(parts[x] * u_io + floor);
 }
 
-/* For a kernel that adds tiles of rows in memory: each tile costs one more f32 rounding and one flushed
- * subnormal. A head whose rows do not start at a tile has one more tile, and the convert step sums the heads.
- * after: the factor applied to the sum. */
-static void add_in_memory(const fa_ref_call *c, int64_t rows, double after, fa_sum_terms *t) {
-  const fa_profile *p = c->profile;
-  if (!p->dkv_atomic) return;
-  const double n = (double)c->group * ((double)rows / p->block_m + 3);
-  t->gamma += n * u;
-  t->tiny += n * fabs(after) * p->floor_dkv;
-}
-
 void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,
                               int64_t end, const fa_bound_scratch *b) {
   const fa_ref_call *c = f->c;
@@ -411,20 +335,20 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
   int64_t n = e->sq * c->group;
   double unit_dk = fabs(c->p->scale) * b->unit_ds * b->unit_q;
   bool dropout = c->p->dropout.p > 0;
-  fa_sum_terms tk = sum_terms(c, FA_PRODUCT_DK, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds,
-                              fabs(c->p->scale) * greatest_ds(c, b));
-  fa_sum_terms tv = sum_terms(c, FA_PRODUCT_DV, n, b->unit_do, c->profile->u_p,
-                              dropout ? c->profile->u_dropout : 0, 1 / (1 - c->p->dropout.p));
+  fa_bound_sums tk = sums_of(c, FA_PRODUCT_DK, n, unit_dk, c->profile->u_ds, c->profile->u_p_in_ds,
+                             fabs(c->p->scale) * fa_bound_greatest_ds(c, b->unit_ds));
+  fa_bound_sums tv = sums_of(c, FA_PRODUCT_DV, n, b->unit_do, c->profile->u_p,
+                             dropout ? c->profile->u_dropout : 0, 1 / (1 - c->p->dropout.p));
   if (dropout) tv.gamma += c->profile->u_dropout;
   tk.by_value = c->profile->truncated_ds;
   tv.by_value = c->profile->truncated_p;
   tk.limit = limit_of(c, FA_PRODUCT_DK, b->unit_q), tk.raw = b->unit_ds * b->unit_q * tk.slack;
   tv.limit = limit_of(c, FA_PRODUCT_DV, b->unit_do), tv.raw = b->unit_do * tv.slack;
-  tk.tiny +=
-      (double)n * fabs(c->p->scale) * greatest_ds(c, b) * c->profile->operand_step[FA_PRODUCT_DK] * b->unit_q;
+  tk.tiny += (double)n * fabs(c->p->scale) * fa_bound_greatest_ds(c, b->unit_ds) *
+             c->profile->operand_step[FA_PRODUCT_DK] * b->unit_q;
   tv.tiny += (double)n / (1 - c->p->dropout.p) * c->profile->operand_step[FA_PRODUCT_DV] * b->unit_do;
-  add_in_memory(c, e->sq, c->p->scale, &tk);
-  add_in_memory(c, e->sq, 1 / (1 - c->p->dropout.p), &tv);
+  fa_bound_add_in_memory(c, e->sq, c->p->scale, &tk);
+  fa_bound_add_in_memory(c, e->sq, 1 / (1 - c->p->dropout.p), &tv);
   for (int64_t j = begin; j < end; ++j) {
     int64_t at_k = fa_ref_k_index(c, e, hk, j, c->d), at_v = fa_ref_k_index(c, e, hk, j, c->dv);
     float most = 0;
@@ -451,7 +375,7 @@ void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *
   double steepest = chain ? 0 : 1, most = 0;
   for (int t = 0; t < n_threads; ++t) {
     steepest = fmax(steepest, b[t].steepest);
-    most = fmax(most, greatest_ds(c, &b[t]));
+    most = fmax(most, fa_bound_greatest_ds(c, b[t].unit_ds));
   }
   dq->steepest = dk->steepest = steepest;
   const double extra = 1.0001 * fabs(c->p->scale) * most * (steepest - 1) * c->profile->floor_operand;

@@ -35,7 +35,7 @@ static double dlse_of(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
 static double product_rounding(const fa_ref_call *c, int64_t k, const fa_ref_scratch *w) {
   double size = 0;
   for (int64_t x = 0; x < c->dv; ++x) size += fabs(w->d_o[k * c->dv + x] * w->o[k * c->dv + x]);
-  return (double)c->dv * (u * size + 2 * FA_F32_TINY);
+  return fa_bound_delta_products(c, size);
 }
 
 /* Where the products are rounded to the element type first, and their sum again. */

@@ -11,15 +11,6 @@
 
 static const double u = 0x1p-24;
 
-/* What small operands and small scores lose. A subnormal q.k matters only with a scale near the largest float. */
-static double lost_scores(const fa_bound_scratch *b, const fa_ref_call *c) {
-  const fa_profile *p = c->profile;
-  const double scale = fabs(c->p->scale), lost = scale * (double)(c->d + 1) * FA_F32_TINY;
-  const double operands = (double)c->d * (b->unit_q + b->unit_k) * p->operand_floor[FA_PRODUCT_QK];
-  const double coarse = scale * (operands + fa_bound_sum_floor(c, FA_PRODUCT_QK, c->d) + p->floor_scores);
-  return (lost > 0x1p-60 ? lost : 0) + coarse + 4 * p->floor_scores;
-}
-
 /* Where the product, before it is scaled, is more than a narrow type holds: nothing is known. */
 static void overflow_scores(fa_bound_scratch *b, const fa_ref_call *c, int64_t n) {
   const fa_profile *p = c->profile;
@@ -38,7 +29,8 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
   const double u_operand = b->e_score && c->generic ? 0 : c->profile->operand[FA_PRODUCT_QK];
   const bool walk = fa_bound_walks_scores(c);
   double k = walk ? 1 : unit * (fa_bound_gamma(c, FA_PRODUCT_QK, c->d) + u_operand) * 1.0001;
-  double tiny = lost_scores(b, c), steps = c->profile->descales ? 5 * u : 3 * u; /* two more factors */
+  const double steps = c->profile->descales ? 5 * u : 3 * u; /* two more factors */
+  double tiny = fa_bound_lost_scores(c, b->unit_q, b->unit_k);
   if (walk)
     fa_bound_narrow_scores(b, c, r, j0, n, s);
   else
@@ -59,14 +51,12 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
 
 static void softcap_errors(const fa_ref_call *c, int64_t n, const double *th, float *e, float *cap,
                            float *cap_err) {
-  double limit = c->p->softcap, eps = c->profile->eps_tanh;
   for (int64_t j = 0; j < n; ++j) {
-    double t = fabs(th[j]), before = e[j] / limit, slope = (1 - t) * (1 + t);
-    double through = fmin(1, slope + 2 * before), e_tanh = (eps + 2 * u) * t + through * before;
-    e[j] = (float)(limit * e_tanh * (1 + 4 * u));
+    const fa_bound_cap through = fa_bound_softcap(c, th[j], e[j]);
+    e[j] = through.e;
     if (!cap) continue;
-    cap[j] = (float)slope;
-    cap_err[j] = (float)(2 * t * e_tanh + e_tanh * e_tanh + 4 * u);
+    cap[j] = through.slope;
+    cap_err[j] = through.error;
   }
 }
 
@@ -77,8 +67,7 @@ static void add_to_derivative(const fa_ref_call *c, const double *th, const floa
 }
 
 static void alibi_errors(double slope, int64_t distance0, int64_t n, const double *x, float *e) {
-  for (int64_t j = 0; j < n; ++j)
-    e[j] += (float)(u * (4 * fabs(slope * (double)(distance0 - j)) + 2 * fabs(x[j])));
+  for (int64_t j = 0; j < n; ++j) e[j] += fa_bound_alibi_error(slope, (double)(distance0 - j), x[j]);
 }
 
 static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, int64_t j0, int64_t n,
@@ -137,14 +126,8 @@ void fa_bound_logits_end(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
 
 bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, const double *x, int64_t n,
                        double shift, bool from_lse, double extra, float *most) {
-  double a = 2.25, s = 0, k = 0; /* (x - m) log2(e): two roundings and the constant's own */
-  if (c->profile->exp_scaled) {
-    a = from_lse ? 2 : 4;
-    s = from_lse ? 1 : 2;
-    k = from_lse ? 3 : 4;
-  }
-  if (!from_lse && c->profile->max_splits > 1) a += 4;
-  *most = rows->logit_error(e, x, n, shift, a * u, s * u, k * u * fabs(shift) + extra);
+  const fa_bound_exponents by = fa_bound_exponents_of(c, shift, from_lse, extra);
+  *most = rows->logit_error(e, x, n, shift, by.a, by.s, by.k);
   if (*most <= 0.5f) {
     *most = rows->grow(e, n);
     return true;
@@ -152,9 +135,7 @@ bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, cons
   bool kept = true;
   for (int64_t j = 0; j < n; ++j) {
     if (x[j] == -INFINITY) continue;
-    bool negligible = x[j] - shift + e[j] < -104; /* below every float: 0, or flushed to 0 */
-    if (!negligible && !(e[j] <= 1)) kept = false;
-    e[j] = negligible ? 1 : expm1f(e[j] < 30 ? e[j] : 30);
+    e[j] = fa_bound_large_exponent(e[j], x[j], shift, &kept);
   }
   *most = rows->greatest(e, n);
   return kept;

@@ -89,14 +89,6 @@ static size_t lay_out(fa_bound_scratch *b, const fa_ref_call *c, bool backward, 
   return to.used;
 }
 
-/* The smallest power of two >= x; 1 for zero, infinity and NaN. */
-static double unit_of(double x) {
-  int e;
-  if (!(x > 0) || !(x <= 0x1p1000)) return 1;
-  frexp(x, &e);
-  return ldexp(1, e);
-}
-
 static double greatest(const double *x, int64_t n) {
   double most = 0;
   for (int64_t i = 0; i < n; ++i) most = fabs(x[i]) > most ? fabs(x[i]) : most;
@@ -122,10 +114,10 @@ static double tensor_greatest(const fa_tensor *t) {
 /* Units of the call: the largest magnitudes of q, dO, dLSE. */
 static void measure_units(fa_bound_scratch *b, const fa_ref_call *c, bool backward) {
   double q = tensor_greatest(&c->in->t[FA_T_Q]) * fa_descale_largest(c->p, c->in, FA_T_Q);
-  b->unit_q = unit_of(c->rotated.q ? 2 * q : q);
+  b->unit_q = fa_bound_unit_of(c->rotated.q ? 2 * q : q);
   if (!backward) return;
-  b->unit_do = unit_of(tensor_greatest(&c->in->t[FA_T_DO]));
-  b->unit_dlse = c->in->t[FA_T_DLSE].data ? unit_of(tensor_greatest(&c->in->t[FA_T_DLSE])) : 0;
+  b->unit_do = fa_bound_unit_of(tensor_greatest(&c->in->t[FA_T_DO]));
+  b->unit_dlse = c->in->t[FA_T_DLSE].data ? fa_bound_unit_of(tensor_greatest(&c->in->t[FA_T_DLSE])) : 0;
 }
 
 fa_status fa_bound_scratch_init(fa_bound_scratch *b, const fa_ref_call *c, bool backward,
@@ -179,8 +171,8 @@ static void uncertain_keys(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
 void fa_bound_head(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_scratch *w, bool backward) {
   if (b->e == w->e && b->hk == w->hk) return;
   int64_t n_k = w->e->sk * c->d, n_v = w->e->sk * c->dv;
-  b->unit_k = unit_of(greatest(w->k, n_k));
-  b->unit_v = unit_of(greatest(w->v, n_v));
+  b->unit_k = fa_bound_unit_of(greatest(w->k, n_k));
+  b->unit_v = fa_bound_unit_of(greatest(w->v, n_v));
   b->unit_ds = fmax(fmax(b->unit_do * b->unit_v, b->unit_dlse), FA_LEAST_UNIT);
   fa_bound_scale(w->k, n_k, b->unit_k, b->k, (backward && c->generic) || b->e_score ? b->k2 : NULL);
   fa_bound_scale(w->v, n_v, b->unit_v, b->v, (!backward || b->e_dp) && c->generic ? b->v2 : NULL);

@@ -8,24 +8,17 @@
 #include <math.h>
 #include <string.h>
 
-/* Below this, operands' errors are too small to be worth two more products. */
-#define FINE_OPERAND 0x1p-20
-
-static bool coarse_operands(const fa_profile *p, fa_product which) {
-  return p->operand[which] > FINE_OPERAND || p->operand_step[which] > 0;
-}
-
 bool fa_bound_scores_scatter(const fa_ref_call *c) {
-  return c->profile && (c->profile->u_scores > 0 || coarse_operands(c->profile, FA_PRODUCT_QK));
+  return c->profile && (c->profile->u_scores > 0 || fa_bound_coarse_operands(c->profile, FA_PRODUCT_QK));
 }
 
 bool fa_bound_dp_scatters(const fa_ref_call *c) {
-  return c->profile && (c->profile->u_dp > 0 || coarse_operands(c->profile, FA_PRODUCT_DP));
+  return c->profile && (c->profile->u_dp > 0 || fa_bound_coarse_operands(c->profile, FA_PRODUCT_DP));
 }
 
 /* A score_mod may make anything of them, and has their largest sizes (fa_bound_scatter_join). */
 bool fa_bound_queries_scatter(const fa_ref_call *c) {
-  return c->profile && c->generic && coarse_operands(c->profile, FA_PRODUCT_QK) && !c->p->score_mod;
+  return c->profile && c->generic && fa_bound_coarse_operands(c->profile, FA_PRODUCT_QK) && !c->p->score_mod;
 }
 
 static double row_square(const float *x2, int64_t width) {
@@ -60,7 +53,7 @@ void fa_bound_scatter_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_
   const double u_scores = 2 * c->profile->u_scores; /* the product and the scaled score */
   const double one_sided = c->profile->operands_cut ? c->profile->operand[FA_PRODUCT_QK] : 0;
   memset(b->e_score, 0, (size_t)(r->n * n) * sizeof *b->e_score);
-  if (coarse_operands(c->profile, FA_PRODUCT_QK))
+  if (fa_bound_coarse_operands(c->profile, FA_PRODUCT_QK))
     scatter_product(c, FA_PRODUCT_QK, b->q2, r->n, b->k2 + j0 * c->d, n, c->d, b->e_score);
   for (int64_t x = 0; x < r->n * n; ++x) {
     const double size =
@@ -113,7 +106,7 @@ static void add(float *w, float *w2, double most, double mean, bool squares) {
 }
 
 double fa_bound_scatter_most(const fa_ref_call *c) {
-  return coarse_operands(c->profile, FA_PRODUCT_QK) ? c->lambda : 1;
+  return fa_bound_coarse_operands(c->profile, FA_PRODUCT_QK) ? c->lambda : 1;
 }
 
 double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const double *z, const float *e_score,
@@ -166,15 +159,8 @@ void fa_bound_scatter_dp(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref
                          int64_t n) {
   if (!b->e_dp) return;
   memset(b->e_dp, 0, (size_t)(r->n * n) * sizeof *b->e_dp);
-  if (coarse_operands(c->profile, FA_PRODUCT_DP) && c->generic)
+  if (fa_bound_coarse_operands(c->profile, FA_PRODUCT_DP) && c->generic)
     scatter_product(c, FA_PRODUCT_DP, b->d_o2, r->n, b->v2 + j0 * c->dv, n, c->dv, b->e_dp);
-}
-
-double fa_bound_dp_error(const fa_ref_call *c) {
-  const fa_profile *p = c->profile;
-  const bool apart = c->generic && coarse_operands(p, FA_PRODUCT_DP);
-  const double step = c->generic ? 0 : 2 * p->operand_step[FA_PRODUCT_DP];
-  return fa_bound_gamma(c, FA_PRODUCT_DP, c->dv) + (apart ? 0 : p->operand[FA_PRODUCT_DP]) + step;
 }
 
 void fa_bound_scatter_gradient(const fa_ref_call *c, const fa_bound_scratch *b, const fa_row_gradient *row,

@@ -42,8 +42,6 @@ double fa_bound_scatter_query(const fa_ref_call *c, const fa_bound_scratch *b, c
 /* Sets e_dp of a tile, in units of unit_do unit_v: what operands' roundings do. */
 void fa_bound_scatter_dp(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r, int64_t j0,
                          int64_t n);
-/* The other errors of dP's product, relative to |dO| |V|^T. */
-double fa_bound_dp_error(const fa_ref_call *c);
 /* Adds to w, w2, g, g2 of a row, or to ge of a plain one. e_score, e_dp: of these n pairs; NULL: none. */
 void fa_bound_scatter_gradient(const fa_ref_call *c, const fa_bound_scratch *b, const fa_row_gradient *row,
                                const float *e_score, const float *e_dp, int64_t n);

@@ -6,27 +6,10 @@
 #ifndef FA_REF_BOUNDS_TERMS_H
 #define FA_REF_BOUNDS_TERMS_H
 
+#include "ref/bounds/gradient_formula.h"
 #include "ref/math/rows.h"
 #include "ref/tiles/mask.h"
 #include "ref/tiles/scratch.h"
-
-/* Smallest f32: what underflow can cost one operation. Units are far above it, so that it stays
- * representable. */
-#define FA_F32_TINY 0x1p-149
-#define FA_LEAST_UNIT 0x1p-89
-
-/* What an n-term sum loses when bounds are computed from it: these sums are f32, in units of the largest
- * operands, and may be subnormal although the values they stand for are not. */
-static inline double fa_bound_lost(int64_t n, double unit) {
-  return 2 * (double)n * FA_F32_TINY * unit;
-}
-
-/* How far apart the logits of a row are: the sum of the distances between neighbouring visible logits, each
- * capped at `most`, so that a few outliers do not count as spread. */
-typedef struct fa_bound_spread {
-  double sum, last, most;
-  int64_t n;
-} fa_bound_spread;
 
 /* A row's sum P dP so far: errors that are sure, and those that are independent from pair to pair. */
 typedef struct fa_bound_delta_sum {
@@ -82,23 +65,6 @@ fa_status fa_bound_scratch_init(fa_bound_scratch *s, const fa_ref_call *c, bool 
                                 const fa_bound_scratch *like, fa_error *err);
 void fa_bound_scratch_free(fa_bound_scratch *s);
 
-/* ---- ref/bounds/terms.c ---- */
-
-/* Error of an n-term sum of products in the kernel's GEMM, relative to the sum of absolute values. */
-double fa_bound_gamma(const fa_ref_call *c, fa_product which, int64_t n);
-/* What it loses besides to subnormals of the accumulator, and the largest sum that the accumulator can hold. */
-double fa_bound_sum_floor(const fa_ref_call *c, fa_product which, int64_t n);
-double fa_bound_sum_limit(const fa_ref_call *c, fa_product which);
-/* The unit that independent errors are counted in: the unit roundoff of P or dS, or f32's if it is not rounded. */
-double fa_bound_unit(double rounded);
-/* Whether the kernel has formats or sums that end below f32's largest value, so that its outputs may be infinite or
- * NaN: elements that such a thing may reach have infinite bounds. */
-bool fa_bound_may_overflow(const fa_ref_call *c);
-/* The same for a plain f32 sum. */
-double fa_bound_sum(const fa_ref_call *c, int64_t n);
-/* How often the running maximum of a row with n visible keys may change. */
-double fa_bound_changes(const fa_ref_call *c, int64_t n);
-
 /* ---- ref/bounds/backward.c ---- */
 
 /* After the last head: adds what depends on the whole call's largest derivative. */
@@ -110,10 +76,6 @@ void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *
 void fa_bound_spread_begin(fa_bound_spread *s, double most);
 /* Adds n logits of the row, -inf where masked. */
 void fa_bound_spread_add(fa_bound_spread *s, const double *x, int64_t n);
-/* The standard deviation that n logits of a row need for their roundings, of relative size u, to be
- * independent of each other, and with by_keys also of their factors, the keys. */
-double fa_bound_least_spread(const fa_ref_call *c, double u, int64_t n, bool by_keys);
-bool fa_bound_is_alike(const fa_bound_spread *s, double least);
 
 /* ---- ref/bounds/operands.c ---- */
 
@@ -145,11 +107,7 @@ bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, cons
 
 /* ---- ref/bounds/sink.c ---- */
 
-/* A row's sink: its share of the row's sum, 0 without one; and how far the kernel's share may be from that, relative.
- * changes: the part of an exponent's error that its sum's rescalings make. */
-typedef struct fa_bound_sink {
-  double share, error;
-} fa_bound_sink;
+/* extra: of every exponent of the row. */
 fa_bound_sink fa_bound_sink_forward(const fa_ref_call *c, const fa_ref_rows *r, int64_t k,
                                     const fa_ref_scratch *w, double extra);
 /* Of the backward, which makes the share from an LSE. */

@@ -126,6 +126,8 @@ bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out);
 
 void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
                       const fa_compare_options *opt, fa_verdict *v);
+/* Of n numbers, which it sorts; 0 of none. */
+double fa_median(double *x, int64_t n);
 /* Median over rows of max bound / scale; 0 if no row has a scale. */
 double fa_tightness(const fa_want *want);
 

@@ -149,6 +149,7 @@ void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_opt
   if (!opt->generic || !enough(&s->error)) return;
   const bool foreign = opt->foreign && opt->profile;
   band b = foreign ? foreign_band(opt->profile, output_of(v->id)) : own_band(opt->profile, output_of(v->id));
+  if (opt->doubt > 0) b = (band){b.rms_low * 1.01, b.rms_high * 0.99, b.bias * 0.99};
   /* No profile says whether a kernel rounds P / (1 - p), or P, which is exact in a row with one key. */
   if (v->id == FA_T_DV && p->dropout.p > 0) b.rms_low = 0;
   /* A key alone in its split has P = 1, which is exact, and the reference does not know where splits

@@ -334,6 +334,12 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+double fa_median(double *x, int64_t n) {
+  if (n == 0) return 0;
+  qsort(x, (size_t)n, sizeof *x, ascending);
+  return x[n / 2];
+}
+
 double fa_tightness(const fa_want *w) {
   enum { SAMPLE = 1024 }; /* rows; enough for a median */
   double ratio[SAMPLE];
@@ -345,7 +351,5 @@ double fa_tightness(const fa_want *w) {
     if (!(w->scale[row] > 0) || !fa_compare_row(w, row * width, &r)) continue;
     ratio[used++] = fa_rows_best()->widest_bound(&r, width) / w->scale[row];
   }
-  if (used == 0) return 0;
-  qsort(ratio, (size_t)used, sizeof *ratio, ascending);
-  return ratio[used / 2];
+  return fa_median(ratio, used);
 }

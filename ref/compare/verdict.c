@@ -137,9 +137,7 @@ bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out) {
   *out = (fa_row_check){.want = w->value + e,
                         .quant = w->quant + e,
                         .accum = w->accum + e,
-                        .exponent_low = 1023 + 1 - bias,
-                        .exponent_high = 1023 + bias,
-                        .half_ulp = fraction + 1};
+                        .ulp = {1023 + 1 - bias, 1023 + bias, fraction + 1}};
   return true;
 }
 

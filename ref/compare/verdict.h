@@ -80,6 +80,9 @@ typedef struct fa_compare_options {
   const fa_profile *profile; /* the kernel's arithmetic: chooses the statistics' bands and the vacuity check's
                                 floor; NULL = the widest */
   double slack;              /* bounds are multiplied by 1 + slack; 0 = the default, 2^-6 */
+  double
+      doubt; /* how far bounds may be off, relative (ref/cuda/try.h): statistics must then be inside their bands
+                   by a hundredth. 0: not at all */
 } fa_compare_options;
 
 /* got has want's shape (else FA_ERR_INPUT) and any strides. in: pristine inputs, because some trivially wrong

@@ -3,6 +3,7 @@
 #define FA_REF_ENGINE_DROPOUT_H
 
 #include "ref/engine/call.h"
+#include "ref/engine/geometry.h"
 
 /* The rule of the keep mask for one element: true = kept. i, j local to the sequence, b the sequence, h the
  * query head; lengths as the scheme counts them (memeff: launch maxima in the head term, this sequence's keys
@@ -11,6 +12,5 @@ bool fa_ref_dropout_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, i
 /* z[j] = 1/(1-p) or 0 for keys j0 .. j0 + n - 1 of row i. */
 void fa_ref_dropout_row(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t j0,
                         int64_t n, double *z);
-void fa_ref_philox(uint64_t seed, int n_rounds, const uint32_t counter[4], uint32_t out[4]);
 
 #endif

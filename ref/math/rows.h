@@ -4,6 +4,8 @@
 #ifndef FA_REF_MATH_ROWS_H
 #define FA_REF_MATH_ROWS_H
 
+#include "ref/math/element.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,13 +42,9 @@ typedef struct fa_row_gradient {
  * worst case of its terms, their squares, and the errors of what is computed in f32. */
 typedef struct fa_row_settle {
   const double *value;
-  const float *worst, *squares, *errors;  /* squares NULL: only the worst case holds */
-  double unit;                            /* of all three, and of what float32 sums may lose */
-  double lambda, exact;                   /* exact: what squares omits from the partial sums */
-  double u_narrow, u_noise;               /* of narrow roundings: worst case, and of squares */
-  double by_errors, gamma, by_value, add; /* accum = errors by_errors + gamma G + |value| by_value + add */
-  bool zero_is_exact;                     /* no terms and no value: no bound either */
-  float *quant, *noise, *accum;           /* may be worst, squares, errors themselves */
+  const float *worst, *squares, *errors; /* squares NULL: only the worst case holds */
+  fa_settle_terms terms;                 /* accum = errors by_errors + gamma G + |value| by_value + add */
+  float *quant, *noise, *accum;          /* may be worst, squares, errors themselves */
 } fa_row_settle;
 
 /* One row of an output and its want (docs/reference/bounds.md, "acceptance"; ref/compare/stats.c for the
@@ -54,8 +52,7 @@ typedef struct fa_row_settle {
 typedef struct fa_row_check {
   const double *got, *want;
   const float *quant, *accum, *noise; /* noise NULL: no statistics */
-  int exponent_low, exponent_high;    /* biased exponents of a double: the output type's normal range */
-  int half_ulp;                       /* half an ulp is 2^-half_ulp of the binade */
+  fa_ulp ulp;                         /* of the output's type */
   double accept;                      /* the bound's factor */
   /* out */
   int64_t n_odd;                            /* elements to look at one by one: not finite, or not ok */
@@ -108,16 +105,6 @@ typedef struct fa_rows {
   /* out[j - j0] = scale or 0 for keys j0 .. j0 + n - 1. */
   void (*flash_dropout)(const fa_row_dropout *r, int64_t j0, int64_t n, double *out);
 } fa_rows;
-
-/* The smallest P whose square is distinguishable from 0 next to operands down to FA_LEAST_OPERAND. */
-#define FA_LEAST_WEIGHT 0x1p-32f
-#define FA_LEAST_OPERAND 0x1p-28f
-/* A term's size includes this much of the error of its derivative factor. What that error may cost is then
- * below what the vacuity check resolves (relative_resolution), and an unknown derivative does not make a case
- * vacuous. */
-#define FA_UNSURE_SLOPE 1024.0f
-#define FA_TINY_WEIGHT 0x1p-100f
-#define FA_GREATEST_WEIGHT 0x1p50f /* clamps infinities and NaN, so that squares stay finite */
 
 extern const fa_rows fa_rows_base, fa_rows_avx2, fa_rows_avx512;
 const fa_rows *fa_rows_best(void);

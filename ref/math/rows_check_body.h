@@ -12,7 +12,7 @@ static void check_bounds(const fa_row_check *r, int64_t at, int64_t n, fa_checke
   const double infinite = INFINITY, accept = r->accept;
   for (int64_t j = 0; j < n; ++j) {
     const double size = fabs(want[j]), err = fabs(got[j] - want[j]), before = (double)quant[j] + accum[j];
-    const double reach = size + quant[j] + accum[j], half = half_ulp(reach, r);
+    const double reach = size + quant[j] + accum[j], half = fa_element_half_ulp(reach, &r->ulp);
     const double any = reach > 0 ? 1 : 0, bound = (before + half) * any;
     const double in_range = fabs(got[j]) < infinite ? 1 : 0, ranged = size < infinite ? in_range : 0;
     const double ok = err <= bound * accept ? ranged : 0;
@@ -28,16 +28,13 @@ static void check_statistics(const fa_row_check *r, int64_t at, int64_t n, fa_ch
   const float *restrict quant = r->quant + at, *restrict accum = r->accum + at,
                         *restrict noise = r->noise + at;
   for (int64_t j = 0; j < n; ++j) {
-    const double h = half_ulp(want[j], r), third = accum[j] / 3.0, narrow = noise[j];
-    const double inner = 0.18 * narrow * narrow, outer = h * h / 3 + third * third;
-    const bool several = quant[j] > 2 * narrow, lone = (8 * inner > outer) & !several;
-    const bool used = (c->used[j] > 0) & (inner + outer > 0) & !lone;
-    const double variance = used ? inner + outer : 1, e = used ? got[j] - want[j] : 0;
-    c->used[j] = used ? 1 : 0;
-    c->part[j] = e / sqrt(variance);
-    c->square[j] = e * e / variance;
-    const bool is_diffuse = used & (inner > 2 * outer) & several;
-    c->diffuse[j] = is_diffuse ? 1 : 0;
+    const fa_statistic_part x =
+        fa_element_statistic(c->used[j] > 0, got[j] - want[j], fa_element_half_ulp(want[j], &r->ulp),
+                             quant[j], accum[j], noise[j]);
+    c->used[j] = x.used ? 1 : 0;
+    c->part[j] = x.part;
+    c->square[j] = x.square;
+    c->diffuse[j] = x.diffuse ? 1 : 0;
   }
 }
 
@@ -79,7 +76,7 @@ static double rows_widest_bound(const fa_row_check *r, int64_t n) {
     const int64_t m = n - at < CHECKED ? n - at : CHECKED;
     for (int64_t j = 0; j < m; ++j) {
       const double size = fabs(want[at + j]), q = quant[at + j], a = accum[at + j], reach = size + q + a;
-      const double whole = q + a + half_ulp(reach, r), some = reach > 0 ? whole : 0;
+      const double whole = q + a + fa_element_half_ulp(reach, &r->ulp), some = reach > 0 ? whole : 0;
       bound[j] = size < INFINITY ? some : 0;
     }
     const double top = rows_max(bound, m);

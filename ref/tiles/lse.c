@@ -2,13 +2,6 @@
 
 #include <math.h>
 
-fa_ref_lse fa_ref_lse_of(double max, double sum) {
-  const double log_sum = log(sum), value = max + log_sum;
-  if (!isfinite(value)) return (fa_ref_lse){value, 0};
-  const double added = value - max; /* Knuth's exact error of a sum */
-  return (fa_ref_lse){value, (max - (value - added)) + (log_sum - added)};
-}
-
 void fa_ref_lse_probabilities(const fa_rows *rows, double *x, int64_t n, fa_ref_lse lse) {
   if (lse.rest == 0) {
     rows->exp(x, n, lse.value);

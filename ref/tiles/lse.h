@@ -5,6 +5,8 @@
 #include "ref/engine/call.h"
 #include "ref/math/rows.h"
 
+#include <math.h>
+
 /* value + rest, unevaluated: where the largest score is -3e38, value is that score and rest the whole log of the
  * sum. */
 typedef struct fa_ref_lse {
@@ -13,7 +15,16 @@ typedef struct fa_ref_lse {
 } fa_ref_lse;
 
 /* The largest score, and the sum of exp(score - max). */
-fa_ref_lse fa_ref_lse_of(double max, double sum);
+FA_BOTH fa_ref_lse fa_ref_lse_of(double max, double sum) {
+  fa_ref_lse out;
+  const double log_sum = log(sum), value = max + log_sum;
+  out.value = value;
+  out.rest = 0;
+  if (!isfinite(value)) return out;
+  const double added = value - max; /* Knuth's exact error of a sum */
+  out.rest = (max - (value - added)) + (log_sum - added);
+  return out;
+}
 
 /* Turns n scores into P; -inf becomes 0. */
 void fa_ref_lse_probabilities(const fa_rows *rows, double *x, int64_t n, fa_ref_lse lse);

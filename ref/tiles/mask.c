@@ -1,26 +1,13 @@
 /* Which keys are visible to a row. */
 #include "ref/tiles/mask.h"
 
+#include "ref/engine/geometry.h"
 #include "ref/mods/tile.h"
-
-#include <math.h>
 
 void fa_ref_visible_range(const fa_ref_call *c, const fa_ref_sequence *e, int64_t i, int64_t *lo,
                           int64_t *hi) {
-  const fa_mask *m = &c->p->mask;
-  int64_t first = 0, end = e->sk, diagonal = i + e->shift;
-  if (m->type == FA_MASK_CAUSAL && end > diagonal + 1) end = diagonal + 1;
-  if (m->type == FA_MASK_CHUNK) {
-    /* The chunk of the diagonal, and no key beyond it. floor: what lies before key 0 is in chunks too. */
-    const int64_t chunk = (int64_t)floor((double)diagonal / (double)m->size) * m->size;
-    if (first < chunk) first = chunk;
-    if (m->left >= 0 && first < diagonal - m->left) first = diagonal - m->left;
-    if (end > diagonal + 1) end = diagonal + 1;
-  }
-  if (m->type == FA_MASK_WINDOW) {
-    if (m->left >= 0 && first < diagonal - m->left) first = diagonal - m->left;
-    if (m->right >= 0 && end > diagonal + m->right + 1) end = diagonal + m->right + 1;
-  }
+  int64_t first, end;
+  fa_ref_mask_range(&c->p->mask, e->sk, e->shift, i, &first, &end);
   if (c->twist && c->twist->range) c->twist->range(c->twist, c, e, i, &first, &end);
   if (first >= end) first = end = 0;
   *lo = first;

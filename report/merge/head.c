@@ -27,6 +27,7 @@ static void add_summary(cJSON *to, const cJSON *from) {
                                      "waived", "known",  "malformed", "backward_left_out", "sampled"};
   for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
     add_to(to, keys[k], fa_report_number(from, keys[k]));
+  if (fa_report_at(from, "judges")) fa_judged_counts_merge(to, from);
   if (fa_report_at(from, "skip_reasons") == NULL) return;
   cJSON *reasons = cJSON_GetObjectItemCaseSensitive(to, "skip_reasons");
   if (reasons == NULL) reasons = cJSON_AddObjectToObject(to, "skip_reasons");
@@ -120,6 +121,7 @@ void fa_head_uncount(cJSON *head, const cJSON *entry) {
   if (cJSON_IsTrue(fa_report_at(entry, "malformed"))) add_to(summary, "malformed", -1);
   if (cJSON_IsTrue(fa_report_at(entry, "backward_left_out"))) add_to(summary, "backward_left_out", -1);
   if (fa_report_at(entry, "sample")) add_to(summary, "sampled", -1);
+  if (fa_report_at(summary, "judges")) fa_judged_uncount(summary, entry);
 }
 
 void fa_head_add(cJSON *to, const cJSON *other) {

@@ -199,6 +199,9 @@ void fa_line_summary(FILE *out, const fa_summary *s, const fa_line_style *style)
   }
   if (s->backward_left_out && style->verbosity >= 0)
     fprintf(out, "only the forward pass judged: %lld (-v says why)\n", (long long)s->backward_left_out);
+  char judged[FA_JUDGED_TEXT];
+  fa_judged_text(&s->judged, judged);
+  if (judged[0] && style->verbosity >= 0) fprintf(out, "%s\n", judged);
   fprintf(out, "tests:%lld passed:%lld failed:%lld skipped:%lld error:%lld", (long long)s->total,
           (long long)s->passed, (long long)s->failed, (long long)s->skipped, (long long)s->error);
   if (s->waived > s->known) fprintf(out, " waived:%lld", (long long)(s->waived - s->known));

@@ -71,9 +71,7 @@ static fa_row_check row_of(const data *d, fa_dtype t) {
                         .quant = d->quant,
                         .accum = d->accum,
                         .noise = d->noise,
-                        .exponent_low = 1024 - bias,
-                        .exponent_high = 1023 + bias,
-                        .half_ulp = fraction + 1,
+                        .ulp = {1024 - bias, 1023 + bias, fraction + 1},
                         .accept = 1 + FA_DEFAULT_SLACK};
 }
 

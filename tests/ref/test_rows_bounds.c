@@ -151,11 +151,11 @@ static void check_weights(const fa_rows *const *rows, int n_rows, const data *t,
 
 /* One element as docs/reference/bounds.md has it. */
 static double accum_of(const fa_row_settle *r, int j) {
-  const double size = fabs(r->value[j]), l1 = r->worst[j] * r->unit;
+  const double size = fabs(r->value[j]), l1 = r->worst[j] * r->terms.unit;
   double g = l1;
-  if (r->squares) g = fmin(l1, size + 4 * sqrt(r->squares[j] + r->exact) * r->unit);
-  if (r->worst[j] == 0 && r->errors[j] == 0 && size == 0 && r->zero_is_exact) return 0;
-  return r->errors[j] * r->by_errors + r->gamma * g + size * r->by_value + r->add;
+  if (r->squares) g = fmin(l1, size + 4 * sqrt(r->squares[j] + r->terms.exact) * r->terms.unit);
+  if (r->worst[j] == 0 && r->errors[j] == 0 && size == 0 && r->terms.zero == 0) return 0;
+  return r->errors[j] * r->terms.by_errors + r->terms.gamma * g + size * r->terms.by_value + r->terms.add;
 }
 
 static void check_settle(const fa_rows *const *rows, int n_rows, data *t, bool squares, bool zero_is_exact) {
@@ -168,16 +168,16 @@ static void check_settle(const fa_rows *const *rows, int n_rows, data *t, bool s
                              .worst = t->d,
                              .squares = squares ? squared : NULL,
                              .errors = t->e,
-                             .unit = 3,
-                             .lambda = 4,
-                             .exact = 0.01,
-                             .u_narrow = 0x1p-11,
-                             .u_noise = 0x1p-12,
-                             .by_errors = 5,
-                             .gamma = 1e-6,
-                             .by_value = 1e-7,
-                             .add = 1e-9,
-                             .zero_is_exact = zero_is_exact,
+                             .terms = {.unit = 3,
+                                       .lambda = 4,
+                                       .exact = 0.01,
+                                       .u_narrow = 0x1p-11,
+                                       .u_noise = 0x1p-12,
+                                       .by_errors = 5,
+                                       .gamma = 1e-6,
+                                       .by_value = 1e-7,
+                                       .add = 1e-9,
+                                       .zero = zero_is_exact ? 0 : 1},
                              .quant = out[0],
                              .noise = out[1],
                              .accum = out[2]};

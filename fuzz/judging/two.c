@@ -1,0 +1,151 @@
+#include "fuzz/judging/two.h"
+#include "fuzz/judging/empty_rows.h"
+#include "fuzz/judging/run_config.h"
+#include "fuzz/judging/stage.h"
+#include "ref/cuda/try.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+fa_judge_choice fa_judge_choice_named(const char *name) {
+  static const char *const names[] = {"cpu", "cuda", "auto", "both"};
+  for (int i = 0; name && i < (int)(sizeof names / sizeof *names); ++i)
+    if (strcmp(names[i], name) == 0) return (fa_judge_choice)i;
+  return FA_JUDGE_BY_CPU;
+}
+
+enum { AUDITS = 1000 }; /* one of so many passes */
+
+/* Nobody who is judged can know which. */
+static bool is_audited(void) {
+  uint32_t x = 0;
+  return getrandom(&x, sizeof x, 0) == sizeof x && x % AUDITS == 0;
+}
+
+/* Every output is there and has its type and shape. */
+static bool has_outputs(const fa_tensors *in, const fa_tensors *got, const fa_judge_config *config) {
+  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  const fa_contract *c = config->contract;
+  for (int i = 0; i < (config->backward ? 5 : 2); ++i) {
+    const fa_tensor *t = &got->t[ids[i]], *as = &in->t[ids[i]];
+    bool same = t->data && t->dtype == as->dtype && t->rank == as->rank && (!c || c->outputs >> ids[i] & 1);
+    for (int a = 0; same && a < t->rank; ++a) same = t->shape[a] == as->shape[a];
+    if (!same) return false;
+  }
+  return true;
+}
+
+/* Why the call is not the machine's; NULL: it is. */
+static const char *refused(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                           const fa_judge_config *config) {
+  const fa_ref_options options = {.profile = config->profile, .generic = config->generic};
+  if (fa_sample_is_asked(&config->sample)) return "a sample";
+  if (config->end_to_end) return "gradients from the reference's forward";
+  if (config->recorded) return "a recorded run";
+  if (config->loose) return "loose bounds";
+  if (fa_contract_has_own_empty_rows(config->contract)) return "empty rows of its own";
+  if (config->contract && config->contract->lse_dtype != FA_F32) return "an LSE of its own type";
+  if (!has_outputs(in, got, config)) return "outputs that are left out";
+  return fa_judge_refused(p, in, &options, config->backward);
+}
+
+static void leave_to_cpu(fa_result *r, const char *why) {
+  r->judged.by = FA_JUDGED_BY_CPU;
+  snprintf(r->judged.left, sizeof r->judged.left, "%s", why);
+}
+
+/* The verdicts are the machine's, then. */
+static void adopt(const fa_judge_trial *t, fa_result *r) {
+  r->n_verdicts = t->n;
+  for (int i = 0; i < t->n; ++i) {
+    r->verdict[i] = t->verdict[i];
+    r->end_to_end[i] = false;
+    if (t->verdict[i].worst_ratio > r->worst_ratio) r->worst_ratio = t->verdict[i].worst_ratio;
+  }
+  r->judged.by = FA_JUDGED_BY_GPU;
+}
+
+static const fa_verdict *same_tensor(const fa_result *r, const fa_verdict *v) {
+  for (int i = 0; i < r->n_verdicts; ++i)
+    if (r->verdict[i].id == v->id) return &r->verdict[i];
+  return NULL;
+}
+
+static fa_status disagree(const fa_verdict *machine, const fa_verdict *cpu, fa_error *err) {
+  char at[64] = "";
+  const fa_point *worst = machine->n_worst ? machine->worst : cpu->n_worst ? cpu->worst : NULL;
+  for (int a = 0; worst && a < machine->rank; ++a)
+    snprintf(at + strlen(at), sizeof at - strlen(at), "%s%lld", a ? "," : "", (long long)worst->index[a]);
+  return fa_fail(
+      err, FA_ERR_DEVICE,
+      "the judges disagree: %s[%s], on the GPU %lld bad and r=%.6g, on the CPU %lld bad and r=%.6g%s",
+      fa_tensor_id_name(machine->id), at, (long long)machine->bad, machine->worst_ratio, (long long)cpu->bad,
+      cpu->worst_ratio, cpu->vacuous[0] ? ", and vacuous" : "");
+}
+
+static fa_status compare(const fa_judge_trial *t, const fa_result *cpu, fa_error *err) {
+  for (int i = 0; i < t->n; ++i) {
+    const fa_verdict *one = &t->verdict[i], *other = same_tensor(cpu, one);
+    if (!other) continue;
+    if (t->passed && (other->fail || other->vacuous[0])) return disagree(one, other, err);
+    if (t->wrong[i] && other->bad == 0) return disagree(one, other, err);
+  }
+  return FA_OK;
+}
+
+/* Gradients only after a forward that can be relied on: else the CPU has another way to judge them. */
+static fa_status try_passes(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                            const fa_judge_config *config, fa_judge_trial *t, fa_error *err) {
+  const fa_ref_options options = {.n_threads = 1, .profile = config->profile, .generic = config->generic};
+  const fa_compare_options as = {.poison = config->poison,
+                                 .generic = config->generic,
+                                 .judge_stats = config->generic,
+                                 .foreign = config->foreign,
+                                 .profile = config->profile,
+                                 .doubt = FA_MACHINE_DOUBT};
+  const fa_stage outer = fa_stage_enter(FA_STAGE_FORWARD);
+  fa_status status = fa_judge_try(config->machine, p, in, got, &options, &as, false, t, err);
+  fa_stage_enter(FA_STAGE_BACKWARD);
+  if (status == FA_OK && config->backward && t->passed)
+    status = fa_judge_try(config->machine, p, in, got, &options, &as, true, t, err);
+  fa_stage_enter(outer);
+  return status;
+}
+
+static fa_status judge_with_trial(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                                  const fa_judge_config *config, fa_judge_trial *t, fa_result *r,
+                                  fa_error *err) {
+  fa_error why = {"not surely right"};
+  fa_status status = try_passes(p, in, got, config, t, &why);
+  const bool left = status == FA_ERR_UNSUPPORTED || status == FA_ERR_MEMORY;
+  if (status != FA_OK && !left) return fa_fail(err, status, "the judge on the GPU: %s", why.text);
+  if (left) t->passed = false;
+  if (t->passed && !config->both && !is_audited()) {
+    adopt(t, r);
+    if (config->keep) *config->keep = (fa_judged){0};
+    return FA_OK;
+  }
+  if (t->passed)
+    r->judged.by = FA_JUDGED_BY_BOTH;
+  else
+    leave_to_cpu(r, status == FA_ERR_MEMORY ? "more than there is memory for" : why.text);
+  status = fa_judge_on_cpu(p, in, got, config, r, err);
+  return status == FA_OK ? compare(t, r, err) : status;
+}
+
+fa_status fa_judge_by_two(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                          const fa_judge_config *config, fa_result *r, fa_error *err) {
+  const char *why = refused(p, in, got, config);
+  if (why) {
+    leave_to_cpu(r, why);
+    return fa_judge_on_cpu(p, in, got, config, r, err);
+  }
+  fa_judge_trial *t = malloc(sizeof *t);
+  if (!t) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  *t = (fa_judge_trial){.passed = true};
+  const fa_status status = judge_with_trial(p, in, got, config, t, r, err);
+  free(t);
+  return status;
+}

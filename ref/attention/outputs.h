@@ -1,0 +1,14 @@
+/* The outputs of a call before and after they are computed, for whoever computes them. */
+#ifndef FA_REF_ATTENTION_OUTPUTS_H
+#define FA_REF_ATTENTION_OUTPUTS_H
+
+#include "ref/engine/call.h"
+
+/* O and LSE, zeros. */
+fa_status fa_ref_forward_outputs(fa_ref_call *c, fa_error *err);
+/* Once all rows are known: what is behind the last rows of sequences, and the size of LSEs. */
+void fa_ref_forward_finish(fa_ref_call *c);
+/* dQ, dK and dV, zeros. */
+fa_status fa_ref_backward_outputs(fa_ref_call *c, fa_error *err);
+
+#endif

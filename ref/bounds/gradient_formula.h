@@ -1,0 +1,140 @@
+/* The formulas of the bounds of gradients, by row, by key and by call; as formula.h. */
+#ifndef FA_REF_BOUNDS_GRADIENT_FORMULA_H
+#define FA_REF_BOUNDS_GRADIENT_FORMULA_H
+
+#include "ref/bounds/formula.h"
+
+/* Whether operands of a product have roundings that are independent from pair to pair and worth two more products. */
+FA_BOTH bool fa_bound_coarse_operands(const fa_profile *p, fa_product which) {
+  return p->operand[which] > 0x1p-20 || p->operand_step[which] > 0;
+}
+
+/* The other errors of dP's product, relative to |dO| |V|^T. */
+FA_BOTH double fa_bound_dp_error(const fa_ref_call *c) {
+  const fa_profile *p = c->profile;
+  const bool apart = c->generic && fa_bound_coarse_operands(p, FA_PRODUCT_DP);
+  const double step = c->generic ? 0 : 2 * p->operand_step[FA_PRODUCT_DP];
+  return fa_bound_gamma(c, FA_PRODUCT_DP, c->dv) + (apart ? 0 : p->operand[FA_PRODUCT_DP]) + step;
+}
+
+/* What rounding takes from a small dS: with every operation rounded, before and after it is multiplied by the scale. */
+FA_BOTH double fa_bound_floor_of_ds(const fa_ref_call *c) {
+  const fa_profile *p = c->profile;
+  const double scale = fabs(c->p->scale);
+  if (p->u_scores > 0) return p->floor_ds * (1 + 1 / scale);
+  return p->ds_scaled && scale > 0 ? p->floor_ds / scale : p->floor_ds;
+}
+
+/* Dropped pairs have dS = -P delta. Where the P of a row are nearly equal, so are these dS, and they round
+ * alike. Below the normal range the spacing of numbers is coarser. */
+FA_BOTH double fa_bound_least_spread_of_ds(const fa_ref_call *c, int64_t n, double delta) {
+  const fa_profile *p = c->profile;
+  const double size = fabs(delta) / (double)n;
+  if (!c->generic || !(c->p->dropout.p > 0) || p->u_ds == 0 || !(size > 0)) return 0;
+  return fa_bound_least_spread(c, fmax(p->u_ds, fa_bound_floor_of_ds(c) / size), n, true);
+}
+
+/* Rounding of the kernel's own sum dO.O - dLSE in f32; size: sum |dO O|. */
+FA_BOTH double fa_bound_delta_products(const fa_ref_call *c, double size) {
+  return (double)c->dv * (FA_F32_UNIT * size + 2 * FA_F32_TINY);
+}
+
+/* What dP loses to operands near 0 and to subnormal numbers. */
+FA_BOTH double fa_bound_lost_dp(const fa_ref_call *c, double unit_do, double unit_v) {
+  const fa_profile *p = c->profile;
+  const double floor = p->floor_operand + p->operand_floor[FA_PRODUCT_DP];
+  return ((double)c->dv * ((unit_do + unit_v) * floor + FA_F32_TINY) +
+          fa_bound_sum_floor(c, FA_PRODUCT_DP, c->dv) + p->floor_dp) /
+             (1 - c->p->dropout.p) +
+         (c->p->dropout.p > 0 ? p->floor_dp : 0); /* Z dP is rounded again */
+}
+
+/* delta's error and what dP loses, in the unit of dS. */
+FA_BOTH float fa_bound_e_delta(double error, double lost, double unit_ds) {
+  const double e_delta = (error + lost) / unit_ds * 1.0001;
+  return e_delta < FA_GREATEST_WEIGHT ? (float)e_delta : FA_GREATEST_WEIGHT;
+}
+
+/* Relative rounding of Z dP and delta. */
+FA_BOTH float fa_bound_u_dp(const fa_ref_call *c) {
+  const fa_profile *p = c->profile;
+  const bool dropout = c->p->dropout.p > 0;
+  return (float)((dropout ? 5 : 2) * FA_F32_UNIT + (dropout ? p->u_dropout : 0) +
+                 (p->operands_cut ? p->operand[FA_PRODUCT_DP] : 0));
+}
+
+/* Underflow of a dS / unit, plus what the products computed here lose, in these units. */
+FA_BOTH float fa_bound_tiny_ds(double per_unit) {
+  return (float)(FA_F32_TINY * (per_unit + 8));
+}
+
+/* The largest |dS| / unit that does not overflow its narrow type. */
+FA_BOTH float fa_bound_most_ds(const fa_ref_call *c, double per_unit) {
+  const fa_profile *p = c->profile;
+  return (float)(p->max_p / (p->ds_scaled ? fmax(1.0, fabs(c->p->scale)) : 1) * per_unit);
+}
+
+/* An upper bound of all |dS| = P |Z dP - delta|. */
+FA_BOTH double fa_bound_greatest_ds(const fa_ref_call *c, double unit_ds) {
+  return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * unit_ds;
+}
+
+/* Turns one element's scaled sums into quant, accum and noise; n terms were summed. */
+typedef struct fa_bound_sums {
+  double unit, gamma, tiny;
+  double u_narrow, u_noise; /* of the roundings to the narrow type: worst-case sum and root-sum-square */
+  double slack;             /* of the float32 sums that the bound is computed from */
+  double exact;             /* scaled squares of terms that round without error; not in the given squares */
+  double by_value;          /* of the element itself: roundings to one side */
+  double limit, raw; /* no bound where the sum of magnitudes is more; raw: its unit, before it is scaled */
+} fa_bound_sums;
+
+/* u_first, u_second: two independent roundings of each term. most: the largest factor of a product's operand. */
+FA_BOTH fa_bound_sums fa_bound_sums_of(const fa_ref_call *c, fa_product which, int64_t n, double unit,
+                                       double u_first, double u_second, double most) {
+  fa_bound_sums out;
+  const fa_profile *p = c->profile;
+  const double blocks = fa_bound_changes(c, n), floor = p->floor_operand + p->operand_floor[which];
+  const double after = (double)(n + 2) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p);
+  out.unit = unit;
+  out.gamma = fa_bound_gamma(c, which, n) + (blocks + (c->p->dropout.p > 0 ? 5 : 2)) * FA_F32_UNIT +
+              p->operand[which];
+  out.u_narrow = u_first + u_second;
+  out.u_noise = hypot(u_first, u_second);
+  out.tiny = after * FA_F32_TINY + (double)n * most * floor + fa_bound_lost(n, unit) +
+             fa_bound_sum_floor(c, which, n) * (1 + fabs(c->p->scale)) / (1 - c->p->dropout.p);
+  out.slack = 1.0001 + 0x1p-24 * (double)n;
+  out.exact = out.by_value = out.raw = 0;
+  out.limit = INFINITY;
+  return out;
+}
+
+/* For a kernel that adds tiles of rows in memory: each tile costs one more f32 rounding and one flushed
+ * subnormal. A head whose rows do not start at a tile has one more tile, and the convert step sums the heads.
+ * after: the factor applied to the sum. */
+FA_BOTH void fa_bound_add_in_memory(const fa_ref_call *c, int64_t rows, double after, fa_bound_sums *t) {
+  const fa_profile *p = c->profile;
+  if (!p->dkv_atomic) return;
+  const double n = (double)c->group * ((double)rows / p->block_m + 3);
+  t->gamma += n * FA_F32_UNIT;
+  t->tiny += n * fabs(after) * p->floor_dkv;
+}
+
+/* What settling an element needs of its sums. */
+FA_BOTH fa_settle_terms fa_bound_settle_terms(const fa_ref_call *c, const fa_bound_sums *t) {
+  fa_settle_terms out;
+  const double unit = t->unit * t->slack;
+  out.unit = unit;
+  out.lambda = c->lambda;
+  out.exact = t->exact;
+  out.u_narrow = t->u_narrow;
+  out.u_noise = t->u_noise;
+  out.by_errors = unit;
+  out.gamma = t->gamma;
+  out.by_value = 2 * FA_F32_UNIT + t->by_value;
+  out.add = t->tiny;
+  out.zero = 0; /* no visible pair: exactly 0 */
+  return out;
+}
+
+#endif

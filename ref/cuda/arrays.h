@@ -1,0 +1,25 @@
+/* Where the arrays of a call lie in a machine's memory. */
+#ifndef FA_REF_CUDA_ARRAYS_H
+#define FA_REF_CUDA_ARRAYS_H
+
+#include "ref/cuda/lists.h"
+
+/* Consecutive arrays from `base` on. Without a base, it only counts. */
+typedef struct fa_judge_arena {
+  char *base;
+  size_t used;
+} fa_judge_arena;
+
+void *fa_judge_take(fa_judge_arena *a, int64_t n, size_t size);
+
+/* The room that the rest of `bytes` gives a call. */
+fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes);
+
+/* Sets the pointers of x to arrays for the largest turn and wave. cleared: sums that must be 0 before a turn begins. */
+void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists *l, fa_judge_arena *a,
+                      fa_judge_job *x, char **cleared, size_t *cleared_bytes);
+
+/* The arrays of an output with the shape of `like`. */
+fa_judge_want fa_judge_lay_out_want(fa_judge_arena *a, const fa_want *like);
+
+#endif

@@ -1,0 +1,201 @@
+/* Backward, a warp a row: delta, P and dS with the terms of their bounds, and what is summed over rows for each key. */
+#ifndef FA_REF_CUDA_BACKWARD_CUH
+#define FA_REF_CUDA_BACKWARD_CUH
+
+#include "ref/cuda/chain.cuh"
+#include "ref/cuda/load.cuh"
+
+/* delta = sum dO O - dLSE and its error, from the subject's own O and LSE. */
+FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
+  const fa_judge_place p = place_of(x, at);
+  const fa_ref_call *c = x->c;
+  const int64_t lse = p.b->want_lse + p.row - p.b->first_row;
+  const double *d_o = x->do64 + p.row * c->dv;
+  double sum = 0, size = 0;
+  for (int64_t i = lane(); i < c->dv; i += WARP) {
+    const double product = d_o[i] * load_element(&x->o, want_of(x, &p) * c->dv + i);
+    sum += product;
+    size += fabs(product);
+  }
+  sum = warp_sum(sum);
+  size = warp_sum(size);
+  if (lane() != 0) return;
+  fa_judge_row *row = x->row + p.row;
+  const double dlse = x->dlse.data ? load_element(&x->dlse, lse) : 0;
+  const double unit_v = fa_bound_unit_of(p.head->largest_v);
+  row->delta = sum - dlse;
+  row->lse = load_element(&x->lse, lse);
+  if (fabs(row->lse) >= FA_COARSE_LSE && fabs(row->lse) < INFINITY)
+    raise_flag(&x->found->flags, FA_JUDGE_COARSE_LSE);
+  row->extra = c->profile->eps_exp + c->profile->u_lse * fabs(row->lse);
+  const double error = fa_bound_delta_products(c, size) + FA_F32_UNIT * (fabs(row->delta) + fabs(dlse));
+  row->e_delta = fa_bound_e_delta(error, fa_bound_lost_dp(c, unit_of_do(x), unit_v), unit_of_ds(x, unit_v));
+  row->least = fa_bound_least_spread_of_ds(c, p.end - p.begin, row->delta);
+  row->spread.most = 4 * row->least;
+  row->spread.last = -INFINITY;
+  row->spread.sum = 0;
+  row->spread.n = 0;
+  row->terms = 0;
+}
+
+/* What all pairs of a row have in common. */
+FA_DEVICE fa_pair_limits limits_of(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row) {
+  const fa_ref_call *c = x->c;
+  const fa_profile *f = c->profile;
+  const double unit_v = fa_bound_unit_of(p->head->largest_v), per_unit = 1 / unit_of_ds(x, unit_v);
+  fa_pair_limits out;
+  memset(&out, 0, sizeof out);
+  if (f->u_p > 0) {
+    out.per_u_p = (float)(1 / f->u_p);
+    out.floor_p = (float)(f->floor_p / f->u_p / (1 - c->p->dropout.p));
+  }
+  if (f->u_ds > 0) {
+    out.per_u_ds = (float)(1 / f->u_ds);
+    out.floor_ds = (float)(fa_bound_floor_of_ds(c) / f->u_ds * per_unit);
+  }
+  out.tiny = fa_bound_tiny_ds(per_unit);
+  out.k_d = (float)(fa_bound_dp_error(c) * unit_of_do(x) * unit_v * per_unit * 1.0001);
+  out.e_delta = row->e_delta;
+  out.u_dp = fa_bound_u_dp(c);
+  out.per_unit = per_unit;
+  out.scaled = row->delta * per_unit;
+  out.size_delta = fabsf((float)out.scaled);
+  return out;
+}
+
+FA_DEVICE void clear_pair(const fa_judge_job *x, int64_t pair) {
+  x->s[pair] = x->dp[pair] = 0;
+  x->e[pair] = x->d[pair] = 0;
+  x->w[pair] = x->w2[pair] = x->we[pair] = 0;
+  x->g[pair] = x->g2[pair] = x->ge[pair] = 0;
+}
+
+/* The error of a P of a row about which nothing is known; e: what its exponent alone may do. */
+FA_DEVICE float unknown_weight(const fa_judge_job *x, double exponent, float e) {
+  if (exponent == -INFINITY) return 0;
+  if (e < 1e12f) return FA_GREATEST_WEIGHT;
+  const double p = exp(exponent);
+  if (p == 0) raise_flag(&x->found->flags, FA_JUDGE_UNKNOWN_P);
+  return (float)fmin(FA_GREATEST_WEIGHT / fmin(p, 1.0), 0x1p127);
+}
+
+/* Sums of a row, a lane's part. */
+typedef struct fa_judge_part {
+  double terms, steepest;
+} fa_judge_part;
+
+/* One pair, whose score and its relative error of P are known: P Z and dS in place, the terms of all bounds, and in e and
+ * d what is summed by key. */
+FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p,
+                                  const fa_pair_limits *limits, int64_t j, const fa_judge_score *score,
+                                  double lse, double delta, fa_judge_part *part) {
+  const fa_ref_call *c = x->c;
+  const fa_profile *f = c->profile;
+  const int64_t pair = p->pair + j;
+  const bool dropped = c->p->dropout.p > 0, capped = c->p->softcap > 0;
+  const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - lse), z = factor_of(x, p, j),
+               dp = x->dp[pair];
+  const fa_pair_gradient terms = fa_element_gradient(limits, P, dp, score->e, x->d[pair], dropped, z, capped,
+                                                     score->slope, score->slope_error);
+  const float near = !dropped && f->truncated_p == 0 ? limits->per_u_p : 0;
+  const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, near);
+  const bool overflows = f->u_ds > 0 && !(terms.g + terms.ge <= fa_bound_most_ds(c, limits->per_unit));
+  const double ds = P * ((dropped ? z : 1) * dp - delta);
+  x->s[pair] = P * (dropped ? z : 1);
+  x->dp[pair] = capped ? ds * ((1 - score->th) * (1 + score->th)) : ds;
+  x->w[pair] = terms.w;
+  x->we[pair] = terms.we;
+  x->g[pair] = terms.g;
+  x->ge[pair] = overflows ? FA_GREATEST_WEIGHT : terms.ge;
+  x->w2[pair] = squares.w2;
+  x->g2[pair] = squares.g2;
+  x->e[pair] = terms.part;
+  x->d[pair] = squares.exact;
+  part->terms += terms.part;
+  if (capped && P > 0) part->steepest = fmax(part->steepest, (double)score->slope + score->slope_error);
+}
+
+FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0,
+                                  const fa_judge_row *row, const fa_judge_chain *chain,
+                                  const fa_pair_limits *limits, fa_judge_part *part) {
+  fa_judge_score score[PER_LANE];
+  double s[PER_LANE];
+  float e[PER_LANE];
+  bool kept = true;
+  const auto key = [=](int u) { return t0 + lane() + (int64_t)u * WARP; };
+  const auto seen = [=](int u) { return key(u) >= p->begin && key(u) < p->end; };
+  FA_UNROLL
+  for (int u = 0; u < PER_LANE; ++u)
+    if (seen(u)) {
+      score[u] = score_of(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], key(u));
+      s[u] = score[u].x;
+      e[u] = score[u].e;
+    }
+  const fa_bound_exponents by = fa_bound_exponents_of(x->c, row->lse, true, row->extra);
+  exponentiate_errors(seen, s, e, row->lse, &by, &kept);
+  FA_UNROLL
+  for (int u = 0; u < PER_LANE; ++u) {
+    if (!seen(u)) {
+      if (key(u) < p->width) clear_pair(x, p->pair + key(u));
+      continue;
+    }
+    score[u].e = kept ? e[u] : unknown_weight(x, s[u] - row->lse, e[u]);
+    differentiate_pair(x, p, limits, key(u), &score[u], row->lse, row->delta, part);
+  }
+}
+
+FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
+  const fa_judge_place p = place_of(x, at);
+  fa_judge_row *row = x->row + p.row;
+  const fa_judge_chain chain = chain_of(x, &p);
+  const fa_pair_limits limits = limits_of(x, &p, row);
+  fa_bound_spread spread = row->spread;
+  fa_judge_part part = {0, 0};
+  if (row->least > 0)
+    add_spread(
+        &p, [&](int64_t j) { return score_of(x, &chain, x->s[p.pair + j], x->e[p.pair + j], j).x; }, &spread);
+  warp_sync();
+  for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N)
+    differentiate_tile(x, &p, t0, row, &chain, &limits, &part);
+  part.terms = warp_sum(part.terms);
+  part.steepest = warp_max(part.steepest);
+  warp_sync();
+  if (lane() != 0) return;
+  row->spread = spread;
+  row->terms = part.terms;
+  raise_to(&x->found->steepest, part.steepest);
+}
+
+/* An element kernel, by keys of the wave's blocks: sums over a block's rows. */
+FA_DEVICE void fa_judge_sum_rows(const fa_judge_job *x, int64_t at) {
+  const fa_judge_block *b = last_before(x->block, x->n_blocks, &fa_judge_block::first_key, at);
+  const int64_t j = at - b->first_key, width = b->j_end - b->j_begin;
+  float terms = 0, exact = 0, most = 0;
+  for (int64_t r = 0; r < b->n; ++r) {
+    const float q = x->row[b->first_row + r].max_q;
+    terms += x->e[b->first_pair + r * width + j];
+    exact += x->d[b->first_pair + r * width + j];
+    most = q > most ? q : most;
+  }
+  x->key_terms[at] = terms * most;
+  x->key_exact[at] = exact;
+}
+
+/* By keys of the turn: sums over blocks, in their order. */
+FA_DEVICE void fa_judge_sum_blocks(const fa_judge_job *x, int64_t at) {
+  const fa_judge_head *head = head_of_key(x, at);
+  const int64_t j = at - head->key;
+  float terms = x->dk_terms[at], exact = x->dv_exact[at];
+  int64_t block, end;
+  blocks_of_head(x, head, &block, &end);
+  for (; block < end; ++block) {
+    const fa_judge_block *b = x->block + block;
+    if (j < b->j_begin || j >= b->j_end) continue;
+    terms += x->key_terms[b->first_key + j - b->j_begin];
+    exact += x->key_exact[b->first_key + j - b->j_begin];
+  }
+  x->dk_terms[at] = terms;
+  x->dv_exact[at] = exact;
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* From q.k to a score, for one pair: softcap and ALiBi, and how far off a kernel's score may be. */
+#ifndef FA_REF_CUDA_CHAIN_CUH
+#define FA_REF_CUDA_CHAIN_CUH
+
+#include "ref/cuda/find.cuh"
+
+/* What all pairs of a row have in common. */
+typedef struct fa_judge_chain {
+  double k, tiny;   /* of the product's error */
+  double slope;     /* ALiBi's; present: with_alibi */
+  int64_t distance; /* of the block's first key */
+  bool with_alibi, with_cap;
+} fa_judge_chain;
+
+FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p) {
+  const fa_ref_call *c = x->c;
+  const double unit_q = unit_of_q(x), unit_k = fa_bound_unit_of(p->head->largest_k);
+  fa_judge_chain out;
+  out.k = fabs(c->p->scale) * unit_q * unit_k *
+          (fa_bound_gamma(c, FA_PRODUCT_QK, c->d) + c->profile->operand[FA_PRODUCT_QK]) * 1.0001;
+  out.tiny = fa_bound_lost_scores(c, unit_q, unit_k);
+  out.slope = p->b->slope;
+  out.distance = p->i + p->e->sk - p->e->sq - p->b->j_begin;
+  out.with_alibi = c->p->alibi.present;
+  out.with_cap = c->p->softcap > 0;
+  return out;
+}
+
+/* One pair's score and its error; with a softcap also its tanh, derivative and the derivative's error. */
+typedef struct fa_judge_score {
+  double x, th;
+  float e, slope, slope_error;
+} fa_judge_score;
+
+/* s: scale * q.k; e: |q| |k| in units; j: from the block's first key on. */
+FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
+                                  int64_t j) {
+  fa_judge_score out;
+  out.e = fa_element_product_error(e, s, t->k, 3 * FA_F32_UNIT, t->tiny);
+  if (!(t->k > 0) && out.e != out.e) out.e = INFINITY; /* an infinite product times a scale of 0 is NaN */
+  out.x = s;
+  out.th = 0;
+  out.slope = 1;
+  out.slope_error = 0;
+  if (t->with_cap) {
+    out.th = tanh(s / x->c->p->softcap);
+    out.x = x->c->p->softcap * out.th;
+    const fa_bound_cap cap = fa_bound_softcap(x->c, out.th, out.e);
+    out.e = cap.e;
+    out.slope = cap.slope;
+    out.slope_error = cap.error;
+  }
+  if (t->with_alibi) {
+    const double distance = (double)(t->distance - j);
+    out.x -= t->slope * fabs(distance);
+    out.e += fa_bound_alibi_error(t->slope, distance, out.x);
+  }
+  return out;
+}
+
+/* Dropout's factor of a pair. */
+FA_DEVICE double factor_of(const fa_judge_job *x, const fa_judge_place *p, int64_t j) {
+  const fa_problem *problem = x->c->p;
+  if (!(problem->dropout.p > 0)) return 1;
+  const bool kept =
+      fa_ref_flash_keep(&problem->dropout, problem->heads_q, 7, p->head->b, p->b->h, p->i, p->b->j_begin + j);
+  return kept ? 1 / (1 - problem->dropout.p) : 0;
+}
+
+/* How far a row's visible logits are apart: fa_bound_spread. score(j) is that of key j. */
+template <typename F> FA_DEVICE void add_spread(const fa_judge_place *p, const F &score, fa_bound_spread *s) {
+  double sum = 0, n = 0;
+  for (int64_t j = p->begin + 1 + lane(); j < p->end; j += WARP) {
+    const double apart = fabs(score(j) - score(j - 1));
+    if (!(apart < INFINITY)) continue; /* one of them has no weight */
+    sum += apart < s->most ? apart : s->most;
+    ++n;
+  }
+  s->sum = warp_sum(sum);
+  s->n = (int64_t)warp_sum(n);
+}
+
+/* A tile's pairs of a row: FA_BLOCK_N keys from the block's first on, as the CPU walks over them. */
+enum { PER_LANE = FA_BLOCK_N / WARP };
+
+/* Turns absolute errors of scores into relative errors of exp(x - shift). score(u): the pair's score; x, e: those of a
+ * lane's pairs. seen(u): whether there is such a pair. Returns the largest; *kept becomes false if an exponential's
+ * magnitude is unknown. */
+template <typename F>
+FA_DEVICE float exponentiate_errors(const F &seen, const double *s, float *e, double shift,
+                                    const fa_bound_exponents *by, bool *kept) {
+  float most = 0;
+  FA_UNROLL
+  for (int u = 0; u < PER_LANE; ++u) {
+    if (!seen(u)) continue;
+    e[u] = fa_element_logit_error(e[u], s[u], shift, by->a, by->s, by->k);
+    most = e[u] > most ? e[u] : most;
+  }
+  most = warp_max(most);
+  const bool small = most <= 0.5f;
+  bool known = true;
+  most = 0;
+  FA_UNROLL
+  for (int u = 0; u < PER_LANE; ++u) {
+    if (!seen(u)) continue;
+    if (small)
+      e[u] += e[u] * e[u];
+    else if (s[u] != -INFINITY)
+      e[u] = fa_bound_large_exponent(e[u], s[u], shift, &known);
+    most = e[u] > most ? e[u] : most;
+  }
+  if (warp_any(!known)) *kept = false;
+  return warp_max(most);
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* Outputs against what is wanted of them, a warp a row (or a piece of a row of LSEs): classes, errors against bounds, the
+ * statistics' sums, and trivially wrong answers. Nothing is decided here but what is surely right. */
+#ifndef FA_REF_CUDA_CHECK_CUH
+#define FA_REF_CUDA_CHECK_CUH
+
+#include "ref/cuda/load.cuh"
+
+FA_DEVICE bool is_nan(double x) {
+  return x != x;
+}
+FA_DEVICE bool is_finite(double x) {
+  return fabs(x) < INFINITY;
+}
+
+/* fa_want_bound. */
+FA_DEVICE double bound_at(const fa_judge_want *w, const fa_ulp *ulp, int64_t at) {
+  const double size = fabs(w->value[at]), quant = w->quant[at], accum = w->accum[at];
+  if (size == 0 && quant == 0 && accum == 0) return 0;
+  return quant + accum + fa_element_half_ulp(size + quant + accum, ulp);
+}
+
+/* Whether a candidate in place of the element would be let pass, and whether it is right: clears bits of c->passes. */
+FA_DEVICE void try_candidate(const fa_judge_output *o, int64_t at, double candidate, uint32_t bit,
+                             fa_judge_check *c) {
+  const double want = o->want.value[at], err = fabs(candidate - want);
+  if (!(c->passes & bit) || is_nan(want)) return;
+  if (want != candidate) c->passes &= ~(bit << FA_JUDGE_SAME);
+  const bool finite = is_finite(want) && is_finite(candidate);
+  if (finite ? !(err <= bound_at(&o->want, &o->ulp, at) * o->wide) : want != candidate) c->passes &= ~bit;
+}
+
+/* The neighbouring row on an axis in its place; the last one's neighbour is the first. */
+FA_DEVICE void try_neighbour(const fa_judge_output *o, int64_t at, int64_t n, int64_t step, uint32_t bit,
+                             fa_judge_check *c) {
+  if (n < 2) {
+    c->passes &= ~bit;
+    return;
+  }
+  const bool is_last = at / o->width / step % n == n - 1;
+  try_candidate(o, at, o->want.value[at + (is_last ? -(n - 1) : 1) * step * o->width], bit, c);
+}
+
+FA_DEVICE void compare_numbers(const fa_judge_output *o, int64_t at, double got, fa_judge_check *c) {
+  const double want = o->want.value[at], bound = bound_at(&o->want, &o->ulp, at), err = fabs(got - want);
+  const double ratio = bound > 0 ? err / bound : err == 0 ? 0 : INFINITY;
+  const fa_statistic_part part =
+      fa_element_statistic(bound > 0, got - want, fa_element_half_ulp(want, &o->ulp), o->want.quant[at],
+                           o->want.accum[at], o->want.noise[at]);
+  c->odd += !(err <= bound * o->narrow);
+  c->wrong += err > bound * o->wide;
+  c->widest = bound > c->widest ? bound : c->widest;
+  c->n += part.used;
+  c->n_diffuse += part.diffuse;
+  c->sum += part.part;
+  c->sum_squares += part.square;
+  if (part.diffuse) c->diffuse_squares += part.square;
+  if (!(ratio > c->ratio)) return;
+  c->ratio = ratio;
+  c->worst = at;
+}
+
+FA_DEVICE void compare_element(const fa_judge_output *o, int64_t at, fa_judge_check *c) {
+  const double want = o->want.value[at], got = load_element(&o->got, at);
+  try_candidate(o, at, 0, FA_JUDGE_ZEROS, c);
+  try_neighbour(o, at, o->n_heads, o->head_step, FA_JUDGE_HEAD, c);
+  try_neighbour(o, at, o->n_batch, o->batch_step, FA_JUDGE_BATCH, c);
+  if (is_nan(want)) return;
+  c->count += 1;
+  if (o->want.accum[at] == INFINITY) return; /* the kernel may overflow on the way */
+  if (o->is_lse) c->scale = fmax(c->scale, is_finite(want) ? (double)(float)(1 + fabs(want)) : 1.0);
+  if (is_finite(want) && is_finite(got)) {
+    compare_numbers(o, at, got, c);
+    return;
+  }
+  c->odd += want != got; /* an overflow that may be is the CPU's to see */
+  c->wrong += want != got && (is_nan(got) || is_finite(got));
+}
+
+/* One record of all lanes' parts. The worst element of equal ones is the first. */
+FA_DEVICE fa_judge_check joined(const fa_judge_check *part) {
+  fa_judge_check c = *part;
+  c.count = (int32_t)warp_count(part->count);
+  c.odd = (int32_t)warp_count(part->odd);
+  c.wrong = (int32_t)warp_count(part->wrong);
+  c.n = (int32_t)warp_count(part->n);
+  c.n_diffuse = (int32_t)warp_count(part->n_diffuse);
+  for (uint32_t bit = 1; bit <= FA_JUDGE_BATCH << FA_JUDGE_SAME; bit *= 2)
+    if (warp_any(!(part->passes & bit))) c.passes &= ~bit;
+  c.sum = warp_sum(part->sum);
+  c.sum_squares = warp_sum(part->sum_squares);
+  c.diffuse_squares = warp_sum(part->diffuse_squares);
+  c.widest = warp_max(part->widest);
+  c.scale = warp_max(part->scale);
+  c.ratio = warp_max(part->ratio);
+  c.worst = -warp_max(part->ratio == c.ratio ? -part->worst : -INT64_MAX);
+  return c;
+}
+
+FA_DEVICE void fa_judge_compare(const fa_judge_job *x, int64_t item) {
+  const fa_judge_output *o = &x->output;
+  const int64_t pieces = (o->width + o->piece - 1) / o->piece, row = item / pieces,
+                first = item % pieces * o->piece;
+  const int64_t end = first + o->piece < o->width ? first + o->piece : o->width;
+  fa_judge_check part;
+  memset(&part, 0, sizeof part);
+  part.passes = FA_JUDGE_ALL | FA_JUDGE_ALL << FA_JUDGE_SAME;
+  part.worst = row * o->width + first;
+  for (int64_t i = first + lane(); i < end; i += WARP) compare_element(o, row * o->width + i, &part);
+  fa_judge_check c = joined(&part);
+  if (lane() != 0) return;
+  if (!o->is_lse) c.scale = o->want.scale[row];
+  c.got = load_element(&o->got, c.worst);
+  c.want = o->want.value[c.worst];
+  c.bound = bound_at(&o->want, &o->ulp, c.worst);
+  c.quant = o->want.quant[c.worst];
+  c.accum = o->want.accum[c.worst];
+  o->check[item] = c;
+}
+
+/* Some rows of a block, once its O is settled: is the mean of the values that one sees outside of a bound? */
+FA_DEVICE void fa_judge_try_mean(const fa_judge_job *x, int64_t item) {
+  const fa_judge_block *b = x->block + item / FA_JUDGE_MEANS;
+  const fa_judge_place p = place_of_row(x, b, (item % FA_JUDGE_MEANS * 2 + 1) * b->n / (2 * FA_JUDGE_MEANS));
+  const int64_t dv = x->c->dv, row = want_of(x, &p), key = p.head->key + b->j_begin;
+  bool fails = false;
+  if (p.begin >= p.end) return;
+  for (int64_t i = lane(); i < dv; i += WARP) {
+    double sum = 0;
+    for (int64_t j = p.begin; j < p.end; ++j) sum += x->v64[(key + j) * dv + i];
+    const double want = x->want_o.value[row * dv + i], off = fabs(sum / (double)(p.end - p.begin) - want);
+    fails |= off > bound_at(&x->want_o, &x->output.ulp, row * dv + i) * x->wide;
+  }
+  if (fails) raise_flag(&x->found->flags, FA_JUDGE_MEAN_FAILS);
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* Forward, a warp a row: scores, exponentials and the terms of their bounds, O and LSE. */
+#ifndef FA_REF_CUDA_FORWARD_CUH
+#define FA_REF_CUDA_FORWARD_CUH
+
+#include "ref/cuda/chain.cuh"
+
+/* Scores in place, their errors in e; the row's maximum and sum of exponentials. */
+FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
+  const fa_judge_place p = place_of(x, at);
+  fa_judge_row *row = x->row + p.row;
+  const fa_judge_chain chain = chain_of(x, &p);
+  double *s = x->s + p.pair, most = -INFINITY, sum = 0;
+  float *e = x->e + p.pair;
+  for (int64_t j = p.begin + lane(); j < p.end; j += WARP) {
+    const fa_judge_score score = score_of(x, &chain, s[j], e[j], j);
+    s[j] = score.x;
+    e[j] = score.e;
+    most = score.x > most ? score.x : most;
+  }
+  most = warp_max(most);
+  warp_sync();
+  for (int64_t j = p.begin + lane(); j < p.end; j += WARP)
+    sum += s[j] == -INFINITY ? 0 : fa_element_exp(s[j] - most);
+  sum = warp_sum(sum);
+  fa_bound_row t;
+  fa_bound_row_begin(p.end - p.begin, most, sum, &t);
+  fa_bound_row_extra(x->c, &t);
+  if (t.least > 0)
+    add_spread(
+        &p, [=](int64_t j) { return s[j]; }, &t.spread);
+  if (lane() != 0) return;
+  row->max = most;
+  row->sum = sum;
+  row->t = t;
+}
+
+FA_DEVICE void clear_weights(const fa_judge_job *x, int64_t pair) {
+  x->s[pair] = 0;
+  x->w[pair] = x->w2[pair] = x->we[pair] = 0;
+}
+
+/* A tile of a row, from key t0 on: P Z for O, and the terms of its bounds. */
+FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0, const fa_judge_row *row,
+                          const fa_bound_rounding *rounded, fa_bound_row *t, double *error_sum) {
+  double s[PER_LANE];
+  float e[PER_LANE];
+  const auto key = [=](int u) { return t0 + lane() + (int64_t)u * WARP; };
+  const auto seen = [=](int u) { return key(u) >= p->begin && key(u) < p->end; };
+  FA_UNROLL
+  for (int u = 0; u < PER_LANE; ++u)
+    if (seen(u)) {
+      s[u] = x->s[p->pair + key(u)];
+      e[u] = x->e[p->pair + key(u)];
+    }
+  const fa_bound_exponents by = fa_bound_exponents_of(x->c, row->max, false, t->extra);
+  const float widest = exponentiate_errors(seen, s, e, row->max, &by, &t->kept);
+  t->widest = widest > t->widest ? widest : t->widest;
+  FA_UNROLL
+  for (int u = 0; u < PER_LANE; ++u) {
+    if (!seen(u)) {
+      if (key(u) < p->width) clear_weights(x, p->pair + key(u));
+      continue;
+    }
+    const int64_t pair = p->pair + key(u);
+    const double raw = s[u] == -INFINITY ? 0 : fa_element_exp(s[u] - row->max), z = factor_of(x, p, key(u)),
+                 P = raw / row->sum;
+    const fa_pair_weights weights = fa_element_weights(P, (float)z, e[u], rounded->floor, rounded->per_u);
+    x->s[pair] = raw * z;
+    x->w[pair] = weights.w;
+    x->we[pair] = weights.we;
+    x->w2[pair] = fa_element_weight_square(weights.w, P, rounded->top, rounded->at_top);
+    *error_sum += weights.pe;
+  }
+}
+
+FA_DEVICE void fa_judge_weigh(const fa_judge_job *x, int64_t at) {
+  const fa_judge_place p = place_of(x, at);
+  fa_judge_row *row = x->row + p.row;
+  if (!(row->sum > 0)) {
+    for (int64_t j = lane(); j < p.width; j += WARP) clear_weights(x, p.pair + j);
+    return;
+  }
+  fa_bound_row t = row->t;
+  const fa_bound_rounding rounded = fa_bound_row_rounding(x->c, 1, row->sum);
+  const float *max_v = x->max_v + p.head->key + p.b->j_begin;
+  double error_sum = 0;
+  float largest = 0;
+  for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N) weigh_tile(x, &p, t0, row, &rounded, &t, &error_sum);
+  for (int64_t j = p.begin + lane(); j < p.end; j += WARP) largest = max_v[j] > largest ? max_v[j] : largest;
+  t.max_v = warp_max(largest);
+  t.error_sum = warp_sum(error_sum);
+  warp_sync();
+  if (lane() == 0) row->t = t;
+}
+
+FA_DEVICE double lse_of_empty_row(const fa_problem *p) {
+  return p->empty_lse == FA_EMPTY_POS_INF ? INFINITY : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY : 0;
+}
+
+/* A row of O from its sums, [Dv]. */
+FA_DEVICE void settle_o(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row, int64_t want,
+                        double sum_error) {
+  const int64_t dv = x->c->dv, from = p->row * dv;
+  const double unit_v = fa_bound_unit_of(p->head->largest_v);
+  const fa_settle_terms terms = fa_bound_row_o(x->c, &row->t, unit_v, row->sum, false, sum_error);
+  const bool squares = fa_bound_row_has_squares(x->c, &row->t);
+  for (int64_t i = lane(); i < dv; i += WARP) {
+    const double value = x->acc.value[from + i] / row->sum;
+    const fa_settled s =
+        fa_element_settle(&terms, value, x->acc.worst[from + i], squares,
+                          squares ? x->acc.squares[from + i] : 0, true, x->acc.errors[from + i]);
+    x->want_o.value[want * dv + i] = value;
+    x->want_o.quant[want * dv + i] = s.quant;
+    x->want_o.noise[want * dv + i] = s.noise;
+    x->want_o.accum[want * dv + i] = s.accum;
+  }
+  if (lane() == 0) x->want_o.scale[want] = row->t.max_v;
+}
+
+/* Outputs are zeros before; a row without keys has an O of 0, exactly. */
+FA_DEVICE void fa_judge_settle_forward(const fa_judge_job *x, int64_t at) {
+  const fa_judge_place p = place_of(x, at);
+  const fa_judge_row *row = x->row + p.row;
+  const int64_t lse = p.b->want_lse + p.row - p.b->first_row;
+  const bool empty = !(row->sum > 0);
+  const double sum_error = empty ? 0 : fa_bound_row_sum_error(x->c, &row->t);
+  if (!empty) settle_o(x, &p, row, want_of(x, &p), sum_error);
+  if (lane() != 0) return;
+  if (empty) {
+    x->want_lse.value[lse] = lse_of_empty_row(x->c->p);
+    return;
+  }
+  const fa_ref_lse known = fa_ref_lse_of(row->max, row->sum);
+  x->want_lse.value[lse] = known.value;
+  x->want_lse.rest[lse] = known.rest;
+  x->want_lse.accum[lse] = fa_bound_row_lse(x->c, &row->t, row->t.error_sum, fabs(known.value), sum_error);
+  x->want_lse.sum_error[lse] = fa_bound_row_sum(&row->t, sum_error);
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* What the kernels of the judge on a device are told: a call's heads and query blocks, and where everything lies. All
+ * pointers are to the machine's memory (ref/cuda/machine.h); plain data, so that it is copied there as it is. */
+#ifndef FA_REF_CUDA_JOB_H
+#define FA_REF_CUDA_JOB_H
+
+#include "ref/bounds/gradient_formula.h"
+
+/* The elements of a tensor in row-major order. */
+typedef struct fa_judge_tensor {
+  const void *data; /* NULL: absent */
+  fa_dtype dtype;
+  int64_t n;
+} fa_judge_tensor;
+
+/* One key/value head of a sequence. Keys are counted through the heads of a turn, which is as many as memory has room
+ * for; blocks through those of a call. */
+typedef struct fa_judge_head {
+  int64_t b, sk, sq;
+  int64_t key, key_strip; /* keys, and strips of FA_STRIP keys, of the turn's heads before it */
+  int64_t want;           /* row of K and dK that is its key 0's; the next key's is heads_kv further */
+  int64_t first_block, end_block; /* of the query heads that read it */
+  double largest_k, largest_v;    /* magnitudes; 0, written on the machine */
+} fa_judge_head;
+
+/* One query block of FA_BLOCK_M rows. Its panels hold all pairs of its rows and the keys j_begin .. j_end - 1. A wave is as
+ * many blocks as memory has room for. */
+typedef struct fa_judge_block {
+  int64_t head; /* of the turn */
+  int64_t h, i0, n;
+  int64_t j_begin, j_end;
+  int64_t first_row, first_strip, first_tile, first_key,
+      first_pair; /* of the wave: rows, strips of FA_STRIP rows, tiles, keys, pairs before it */
+  int64_t want,
+      want_lse; /* row of Q and O that is its first (the next one's is heads_q further); element of the LSE */
+  double slope; /* ALiBi's */
+} fa_judge_block;
+
+enum { FA_STRIP = 64 };   /* rows and columns of a product's tile */
+enum { FA_PIECE = 1024 }; /* elements of a tensor that are looked at together */
+
+/* A row between two kernels. */
+typedef struct fa_judge_row {
+  double max, sum;          /* forward: of scores; of exponentials */
+  double lse, delta, extra; /* backward: what P is made from; part of each exponent's error */
+  double terms;             /* sum of the terms of its bounds */
+  double least;             /* fa_bound_least_spread_of_ds */
+  float e_delta, max_q;
+  fa_bound_spread spread;
+  fa_bound_row t;
+} fa_judge_row;
+
+/* An output as fa_want has it. */
+typedef struct fa_judge_want {
+  double *value, *rest;
+  float *sum_error, *quant, *accum, *noise, *scale;
+} fa_judge_want;
+
+/* An output of the subject beside what is wanted of it, both row-major, by items of `piece` elements of a row. Steps are
+ * from a row to its neighbour on an axis, in rows; 0: there is none. */
+typedef struct fa_judge_output {
+  fa_judge_want want;
+  fa_judge_tensor got;
+  int64_t width, piece;
+  int64_t n_heads, head_step, n_batch, batch_step;
+  bool is_lse;
+  fa_ulp ulp;
+  double narrow,
+      wide; /* factors of bounds: what passes is inside of the first, trivial answers are outside of the second */
+  struct fa_judge_check *check;
+} fa_judge_output;
+
+/* Trivially wrong answers that pass an item (ref/compare/vacuous.c). */
+enum { FA_JUDGE_ZEROS = 1, FA_JUDGE_HEAD = 2, FA_JUDGE_BATCH = 4, FA_JUDGE_ALL = 7 };
+/* Shifted by so much: those that are exactly what is wanted of the item. */
+enum { FA_JUDGE_SAME = 3 };
+/* Rows of a block that are tried with the mean of V. */
+enum { FA_JUDGE_MEANS = 8 };
+
+/* What the comparison says of an item. */
+typedef struct fa_judge_check {
+  int32_t count, odd, wrong; /* compared; not surely right; of these, surely not */
+  int32_t n, n_diffuse;      /* statistics: fa_stats_row */
+  uint32_t passes;           /* FA_JUDGE_ZEROS ... */
+  double sum, sum_squares, diffuse_squares;
+  double widest, scale;           /* the largest bound, and the size of the item's terms */
+  double ratio, got, want, bound; /* of the worst element */
+  float quant, accum;
+  int64_t worst; /* its position; ratio 0: all are exactly right */
+} fa_judge_check;
+
+/* C = alpha A B, of all blocks or heads: which of the three forms says what the operands are (ref/cuda/product.cuh). */
+typedef struct fa_judge_product {
+  const void *a, *b;
+  void *c;
+  int64_t width;
+  double alpha;
+} fa_judge_product;
+
+/* What the judge on a device leaves to the one on the CPU, found while it computed. */
+enum { FA_JUDGE_COARSE_LSE = 1, FA_JUDGE_UNKNOWN_P = 2 };
+/* Besides: the mean of the visible V, in place of O, is outside of a bound. */
+enum { FA_JUDGE_MEAN_FAILS = 4 };
+
+/* What all kernels tell the host, zeros before. */
+typedef struct fa_judge_found {
+  double q, d_o, dlse; /* largest magnitudes of the whole tensors */
+  double steepest;     /* largest factor of the score chain */
+  int flags;           /* FA_JUDGE_COARSE_LSE ..., FA_JUDGE_MEAN_FAILS */
+} fa_judge_found;
+
+/* Sums over a row or a key, [width] each, in units but for value: the worst case, squares, and f32's errors. */
+typedef struct fa_judge_sums_of {
+  double *value;
+  float *worst, *squares, *errors;
+} fa_judge_sums_of;
+
+typedef struct fa_judge_job {
+  const fa_ref_call
+      *c;              /* with profile, p and entry in the machine's memory; nothing else in it is followed */
+  int64_t n;           /* items of this launch */
+  fa_judge_head *head; /* of the turn */
+  const fa_judge_block *block;     /* of the wave */
+  int64_t n_heads, n_blocks, wave; /* wave: its first block, of the call's */
+  fa_judge_found *found;
+  fa_judge_tensor q, k, v, d_o, o, lse, dlse, got_dq, got_dk, got_dv; /* O ..: the subject's */
+  fa_judge_tensor whole; /* where its largest element is looked for, and goes */
+  double *whole_to;
+  /* operands: [keys of the turn][D | Dv], [rows of the wave][D | Dv]; magnitudes are in units, 2: squares */
+  double *k64, *v64, *q64, *do64;
+  float *k1, *k2, *v1, *v2, *q1, *q2, *do1, *do2, *max_k, *max_v;
+  fa_judge_row *row; /* [rows of the wave] */
+  /* panels; s: scores, then P Z; dp: dP, then dS. e, d: products of magnitudes, then sums' terms by key */
+  double *s, *dp;
+  float *e, *d, *w, *w2, *we, *g, *g2, *ge;
+  float *key_terms, *key_exact; /* [keys of the wave's blocks] */
+  fa_judge_sums_of acc;         /* [rows of the wave]: O, or dQ */
+  fa_judge_sums_of dk, dv;      /* [keys of the turn] */
+  float *dk_terms, *dv_exact;
+  fa_judge_want want_o, want_lse, want_dq, want_dk, want_dv;
+  fa_judge_product product;
+  fa_judge_output output; /* that is compared */
+  double wide;            /* as fa_judge_output has it */
+} fa_judge_job;
+
+#endif

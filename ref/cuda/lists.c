@@ -1,0 +1,139 @@
+#include "ref/cuda/lists.h"
+
+#include "ref/tiles/mask.h"
+#include "ref/tiles/score.h"
+
+#include <stdlib.h>
+
+static int64_t up(int64_t n, int64_t by) {
+  return (n + by - 1) / by;
+}
+
+static int64_t most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static fa_judge_block block_at(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i0) {
+  fa_ref_rows r;
+  fa_ref_rows_init(c, e, h, i0, &r);
+  return (fa_judge_block){.h = h,
+                          .i0 = i0,
+                          .n = r.n,
+                          .j_begin = r.j_begin,
+                          .j_end = r.j_end,
+                          .want = fa_ref_q_index(c, e, h, i0, 1),
+                          .want_lse = fa_ref_lse_index(c, e, h, i0),
+                          .slope = fa_ref_alibi_slope(c, e->b, h)};
+}
+
+static void list_all(const fa_ref_call *c, fa_judge_lists *l) {
+  int64_t n = 0;
+  for (int64_t b = 0; b < c->p->batch; ++b)
+    for (int64_t hk = 0; hk < c->heads_kv; ++hk) {
+      const fa_ref_sequence *e = &c->entry[b];
+      fa_judge_head *head = &l->head[l->n_heads++];
+      *head = (fa_judge_head){.b = b, .sk = e->sk, .sq = e->sq, .want = fa_ref_k_index(c, e, hk, 0, 1)};
+      head->first_block = n;
+      for (int64_t m = 0; m < c->group; ++m)
+        for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) {
+          l->block[n] = block_at(c, e, fa_ref_group_member(c, hk, m), i0);
+          l->block[n++].head = l->n_heads - 1;
+        }
+      head->end_block = n;
+    }
+  l->n_blocks = n;
+}
+
+static size_t wave_bytes(const fa_judge_wave *w, const fa_judge_room *room) {
+  return (size_t)w->rows * room->row_bytes + (size_t)w->pairs * room->pair_bytes +
+         (size_t)w->keys * 2 * sizeof(float);
+}
+
+/* The wave with this block too; the block's place in it. */
+static fa_judge_wave with_block(const fa_judge_wave *w, fa_judge_block *b) {
+  const int64_t width = b->j_end - b->j_begin, strips = up(b->n, FA_STRIP);
+  fa_judge_wave out = *w;
+  b->first_row = w->rows;
+  b->first_strip = w->strips;
+  b->first_tile = w->tiles;
+  b->first_key = w->keys;
+  b->first_pair = w->pairs;
+  out.n_blocks += 1;
+  out.rows += b->n;
+  out.strips += strips;
+  out.tiles += strips * up(width, FA_STRIP);
+  out.keys += width;
+  out.pairs += b->n * width;
+  return out;
+}
+
+static fa_status add_waves(fa_judge_lists *l, const fa_judge_room *room, fa_judge_turn *t, fa_error *err) {
+  const int64_t first = l->head[t->first_head].first_block,
+                end = l->head[t->first_head + t->n_heads - 1].end_block;
+  t->first_wave = l->n_waves;
+  for (int64_t n = first; n < end;) {
+    fa_judge_wave w = {.first_block = n};
+    for (; n < end; ++n) {
+      const fa_judge_wave with = with_block(&w, &l->block[n]);
+      if (wave_bytes(&with, room) > room->wave_bytes) break;
+      l->block[n].head -= t->first_head;
+      w = with;
+    }
+    if (w.n_blocks == 0)
+      return fa_fail(err, FA_ERR_MEMORY, "judge: no room for one block of %lld keys",
+                     (long long)l->block[n].j_end);
+    l->wave[l->n_waves++] = w;
+    fa_judge_wave *m = &l->most;
+    *m = (fa_judge_wave){.n_blocks = most(m->n_blocks, w.n_blocks),
+                         .rows = most(m->rows, w.rows),
+                         .keys = most(m->keys, w.keys),
+                         .pairs = most(m->pairs, w.pairs)};
+  }
+  t->n_waves = l->n_waves - t->first_wave;
+  return FA_OK;
+}
+
+static fa_status divide(fa_judge_lists *l, const fa_judge_room *room, fa_error *err) {
+  fa_status status = FA_OK;
+  for (int64_t n = 0; status == FA_OK && n < l->n_heads;) {
+    fa_judge_turn t = {.first_head = n};
+    for (; n < l->n_heads; ++n) {
+      fa_judge_head *head = &l->head[n];
+      if ((size_t)(t.keys + head->sk) * room->key_bytes > room->turn_bytes) break;
+      head->key = t.keys;
+      head->key_strip = t.key_strips;
+      t.n_heads += 1;
+      t.keys += head->sk;
+      t.key_strips += up(head->sk, FA_STRIP);
+    }
+    if (t.n_heads == 0)
+      return fa_fail(err, FA_ERR_MEMORY, "judge: no room for one head of %lld keys",
+                     (long long)l->head[n].sk);
+    l->most_of_turn.keys = most(l->most_of_turn.keys, t.keys);
+    status = add_waves(l, room, &t, err);
+    l->turn[l->n_turns++] = t;
+  }
+  return status;
+}
+
+fa_status fa_judge_lists_make(const fa_ref_call *c, const fa_judge_room *room, fa_judge_lists *out,
+                              fa_error *err) {
+  int64_t heads = c->p->batch * c->heads_kv, blocks = 0;
+  for (int64_t b = 0; b < c->p->batch; ++b) blocks += c->heads_q * up(c->entry[b].sq, FA_BLOCK_M);
+  *out = (fa_judge_lists){.head = calloc((size_t)heads + 1, sizeof *out->head),
+                          .block = calloc((size_t)blocks + 1, sizeof *out->block),
+                          .turn = calloc((size_t)heads + 1, sizeof *out->turn),
+                          .wave = calloc((size_t)blocks + 1, sizeof *out->wave)};
+  if (!out->head || !out->block || !out->turn || !out->wave)
+    return fa_fail(err, FA_ERR_MEMORY, "judge: out of memory");
+  list_all(c, out);
+  return divide(out, room, err);
+}
+
+void fa_judge_lists_free(fa_judge_lists *l) {
+  free(l->head);
+  free(l->block);
+  free(l->turn);
+  free(l->wave);
+  *l = (fa_judge_lists){0};
+}

@@ -1,0 +1,95 @@
+/* Operands: tensors of any element type and strides as float64, and their magnitudes in units of powers of two. */
+#ifndef FA_REF_CUDA_LOAD_CUH
+#define FA_REF_CUDA_LOAD_CUH
+
+#include "ref/cuda/find.cuh"
+
+/* Exact. */
+FA_DEVICE double load_element(const fa_judge_tensor *t, int64_t at) {
+  if (t->dtype == FA_F32) return ((const float *)t->data)[at];
+  const uint16_t bits = ((const uint16_t *)t->data)[at];
+  if (t->dtype == FA_BF16) return float_of_bits((uint32_t)bits << 16);
+  /* f16: the product is exact, and makes subnormals normal */
+  const uint32_t magnitude = bits & 0x7fff, sign = (uint32_t)(bits & 0x8000) << 16;
+  const uint32_t special = magnitude >= 0x7c00 ? 0x7f800000u : 0;
+  const float f = float_of_bits(magnitude << 13) * 0x1p112f;
+  return float_of_bits(bits_of_float(f) | sign | special);
+}
+
+/* ---- row kernels: `at` is a piece of a tensor, a key of the turn, a row of the wave ---- */
+
+/* The largest magnitude of a whole tensor, by pieces of FA_PIECE elements. */
+FA_DEVICE void fa_judge_measure(const fa_judge_job *x, int64_t at) {
+  const fa_judge_tensor *t = &x->whole;
+  const int64_t end = (at + 1) * FA_PIECE < t->n ? (at + 1) * FA_PIECE : t->n;
+  double most = 0;
+  for (int64_t i = at * FA_PIECE + lane(); i < end; i += WARP) {
+    const double size = fabs(load_element(t, i));
+    most = size > most ? size : most;
+  }
+  most = warp_max(most);
+  if (lane() == 0) raise_to(x->whole_to, most);
+}
+
+/* Returns the row's largest magnitude. */
+FA_DEVICE double load_row(const fa_judge_tensor *t, int64_t row, int64_t width, double *to) {
+  double most = 0;
+  for (int64_t i = lane(); i < width; i += WARP) {
+    to[i] = load_element(t, row * width + i);
+    const double size = fabs(to[i]);
+    most = size > most ? size : most;
+  }
+  return warp_max(most);
+}
+
+FA_DEVICE void fa_judge_load_key(const fa_judge_job *x, int64_t at) {
+  const fa_judge_head *head = head_of_key(x, at);
+  const int64_t want = head->want + (at - head->key) * x->c->heads_kv, d = x->c->d, dv = x->c->dv;
+  const double k = load_row(&x->k, want, d, x->k64 + at * d);
+  const double v = load_row(&x->v, want, dv, x->v64 + at * dv);
+  if (lane() != 0) return;
+  raise_to((double *)&head->largest_k, k);
+  raise_to((double *)&head->largest_v, v);
+}
+
+/* to = |from| / unit and its square; returns the largest. */
+FA_DEVICE float scale_row(const double *from, int64_t width, double unit, float *to, float *to2) {
+  float most = 0;
+  for (int64_t i = lane(); i < width; i += WARP) {
+    const float size = fa_element_magnitude(from[i], 1 / unit);
+    to[i] = size;
+    to2[i] = fa_element_square(size);
+    most = size > most ? size : most;
+  }
+  return warp_max(most);
+}
+
+FA_DEVICE void fa_judge_scale_key(const fa_judge_job *x, int64_t at) {
+  const fa_judge_head *head = head_of_key(x, at);
+  const int64_t d = x->c->d, dv = x->c->dv;
+  const double unit_k = fa_bound_unit_of(head->largest_k), unit_v = fa_bound_unit_of(head->largest_v);
+  const float k = scale_row(x->k64 + at * d, d, unit_k, x->k1 + at * d, x->k2 + at * d);
+  const float v = scale_row(x->v64 + at * dv, dv, unit_v, x->v1 + at * dv, x->v2 + at * dv);
+  if (lane() != 0) return;
+  x->max_k[at] = (float)(k * unit_k);
+  x->max_v[at] = (float)(v * unit_v);
+}
+
+FA_DEVICE void fa_judge_load_query(const fa_judge_job *x, int64_t at) {
+  const fa_judge_block *b = block_of_row(x, at);
+  const int64_t want = b->want + (at - b->first_row) * x->c->heads_q, to = at * x->c->d;
+  load_row(&x->q, want, x->c->d, x->q64 + to);
+  warp_sync();
+  const float most = scale_row(x->q64 + to, x->c->d, unit_of_q(x), x->q1 + to, x->q2 + to);
+  if (lane() == 0) x->row[at].max_q = most;
+}
+
+FA_DEVICE void fa_judge_load_do(const fa_judge_job *x, int64_t at) {
+  const fa_judge_block *b = block_of_row(x, at);
+  const int64_t want = b->want + (at - b->first_row) * x->c->heads_q, to = at * x->c->dv;
+  load_row(&x->d_o, want, x->c->dv, x->do64 + to);
+  warp_sync();
+  scale_row(x->do64 + to, x->c->dv, unit_of_do(x), x->do1 + to, x->do2 + to);
+}
+
+#endif

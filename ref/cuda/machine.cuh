@@ -1,0 +1,76 @@
+/* What the judge's kernels need of the machine: a device's threads, or none. On the host a warp has one lane, and a block of
+ * a product is three loops, so that the whole judge of a device also compiles as plain C++ and is tried without one. */
+#ifndef FA_REF_CUDA_MACHINE_CUH
+#define FA_REF_CUDA_MACHINE_CUH
+
+#include <math.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define FA_DEVICE static __device__ __forceinline__
+#define FA_UNROLL _Pragma("unroll") /* before a loop over an array that is to be in registers */
+enum { WARP = 32 };
+
+/* Every lane gets the same bits: both partners of a step add the same two numbers. */
+FA_DEVICE double warp_sum(double x) {
+  for (int by = WARP / 2; by > 0; by /= 2) x += __shfl_xor_sync(~0u, x, by);
+  return x;
+}
+template <typename T> FA_DEVICE T warp_max(T x) {
+  for (int by = WARP / 2; by > 0; by /= 2) {
+    const T y = __shfl_xor_sync(~0u, x, by);
+    x = y > x ? y : x;
+  }
+  return x;
+}
+FA_DEVICE int64_t warp_count(int64_t x) {
+  for (int by = WARP / 2; by > 0; by /= 2) x += __shfl_xor_sync(~0u, x, by);
+  return x;
+}
+FA_DEVICE bool warp_any(bool x) {
+  return __any_sync(~0u, x);
+}
+/* What lanes wrote before it is there for all of them after it. */
+FA_DEVICE void warp_sync() {
+  __syncwarp();
+}
+FA_DEVICE int lane() {
+  return (int)(threadIdx.x % WARP);
+}
+/* *at = the larger, of numbers that are not negative: their bits have their order. */
+FA_DEVICE void raise_to(double *at, double x) {
+  atomicMax((unsigned long long *)at, (unsigned long long)__double_as_longlong(x));
+}
+FA_DEVICE void raise_flag(int *at, int bits) {
+  atomicOr(at, bits);
+}
+#else
+#define FA_DEVICE static inline
+#define FA_UNROLL
+enum { WARP = 1 };
+
+FA_DEVICE double warp_sum(double x) {
+  return x;
+}
+template <typename T> FA_DEVICE T warp_max(T x) {
+  return x;
+}
+FA_DEVICE int64_t warp_count(int64_t x) {
+  return x;
+}
+FA_DEVICE bool warp_any(bool x) {
+  return x;
+}
+FA_DEVICE void warp_sync() {}
+FA_DEVICE int lane() {
+  return 0;
+}
+FA_DEVICE void raise_to(double *at, double x) {
+  if (x > *at) *at = x;
+}
+FA_DEVICE void raise_flag(int *at, int bits) {
+  *at |= bits;
+}
+#endif
+
+#endif

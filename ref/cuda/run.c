@@ -1,0 +1,242 @@
+#include "ref/cuda/run.h"
+
+#include <string.h>
+
+/* ---- the call and its tensors ---- */
+
+/* What is uploaded at once, each at the same offset here and there. */
+typedef struct staged {
+  fa_ref_call *c;
+  fa_problem *p;
+  fa_profile *profile;
+  fa_ref_sequence *entry;
+  fa_judge_head *head;
+  fa_judge_block *block;
+  char *input[FA_JUDGE_INPUTS];
+} staged;
+
+static void lay_out_staged(const fa_judge_run *run, fa_judge_arena *a, staged *s) {
+  const fa_ref_call *c = run->c;
+  s->c = fa_judge_take(a, 1, sizeof *s->c);
+  s->p = fa_judge_take(a, 1, sizeof *s->p);
+  s->profile = fa_judge_take(a, 1, sizeof *s->profile);
+  s->entry = fa_judge_take(a, c->p->batch + 1, sizeof *s->entry);
+  s->head = fa_judge_take(a, run->lists.n_heads + 1, sizeof *s->head);
+  s->block = fa_judge_take(a, run->lists.n_blocks + 1, sizeof *s->block);
+  for (int i = 0; i < FA_JUDGE_INPUTS; ++i) {
+    const fa_tensor *t = &run->input[i];
+    s->input[i] = t->data ? fa_judge_take(a, fa_tensor_count(t), fa_dtype_size(t->dtype)) : NULL;
+  }
+}
+
+static void copy_dense(const fa_tensor *t, char *to) {
+  fa_tensor dense = *t;
+  int64_t stride = 1;
+  for (int a = t->rank - 1; a >= 0; --a) {
+    dense.stride[a] = stride;
+    stride *= t->shape[a];
+  }
+  dense.data = to;
+  fa_tensor_copy(&dense, t);
+}
+
+/* here: the host's copy of what will be `there`. */
+static void fill_staged(const fa_judge_run *run, const staged *here, const staged *there) {
+  const fa_ref_call *c = run->c;
+  *here->c = *c;
+  here->c->p = there->p;
+  here->c->profile = there->profile;
+  here->c->entry = there->entry;
+  *here->p = *c->p;
+  *here->profile = *c->profile;
+  memcpy(here->entry, c->entry, (size_t)c->p->batch * sizeof *here->entry);
+  memcpy(here->head, run->lists.head, (size_t)run->lists.n_heads * sizeof *here->head);
+  memcpy(here->block, run->lists.block, (size_t)run->lists.n_blocks * sizeof *here->block);
+  for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
+    if (here->input[i]) copy_dense(&run->input[i], here->input[i]);
+}
+
+static fa_judge_tensor tensor_of(const fa_judge_run *run, const staged *there, int i) {
+  const fa_tensor *t = &run->input[i];
+  return (fa_judge_tensor){there->input[i], t->dtype, t->data ? fa_tensor_count(t) : 0};
+}
+
+static void use_staged(fa_judge_run *run, const staged *there) {
+  fa_judge_job *x = &run->x;
+  fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,   &x->k,    &x->v,      &x->d_o,    &x->o,
+                                          &x->lse, &x->dlse, &x->got_dq, &x->got_dk, &x->got_dv};
+  for (int i = 0; i < FA_JUDGE_INPUTS; ++i) *to[i] = tensor_of(run, there, i);
+  x->c = there->c;
+  run->heads = there->head;
+  run->blocks = there->block;
+}
+
+/* ---- memory ---- */
+
+enum { LSE_PIECE = 64 }; /* as ref/compare/verdict.c has it */
+
+int64_t fa_judge_piece(fa_tensor_id id, const fa_want *w) {
+  return id == FA_T_LSE ? LSE_PIECE : w->shape[w->rank - 1];
+}
+
+int64_t fa_judge_items(fa_tensor_id id, const fa_want *w) {
+  if (w->n == 0) return 0;
+  const int64_t width = w->shape[w->rank - 1], piece = fa_judge_piece(id, w);
+  return w->n / width * ((width + piece - 1) / piece);
+}
+
+/* What does not depend on how the call is divided: what is uploaded, what the kernels find, outputs. */
+static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, staged *s, char **cleared) {
+  const fa_wants *out = run->c->out;
+  fa_judge_job *x = &run->x;
+  lay_out_staged(run, a, s);
+  *cleared = fa_judge_take(a, 0, 1);
+  x->found = fa_judge_take(a, 1, sizeof *x->found);
+  x->want_o = fa_judge_lay_out_want(a, &out->t[FA_T_O]);
+  x->want_lse = fa_judge_lay_out_want(a, &out->t[FA_T_LSE]);
+  x->want_dq = fa_judge_lay_out_want(a, &out->t[FA_T_DQ]);
+  x->want_dk = fa_judge_lay_out_want(a, &out->t[FA_T_DK]);
+  x->want_dv = fa_judge_lay_out_want(a, &out->t[FA_T_DV]);
+  int64_t items = 0;
+  for (int id = 0; run->compares && id < FA_T_COUNT; ++id) {
+    const int64_t n = fa_judge_items((fa_tensor_id)id, &out->t[id]);
+    items = n > items ? n : items;
+  }
+  run->check = fa_judge_take(a, items, sizeof *run->check);
+}
+
+/* Lists are as large however the call is divided, but for their ends. */
+static fa_status divide(fa_judge_run *run, fa_error *err) {
+  fa_judge_arena a = {0};
+  staged s;
+  char *cleared;
+  int64_t blocks = 0;
+  for (int64_t b = 0; b < run->c->p->batch; ++b)
+    blocks += run->c->heads_q * ((run->c->entry[b].sq + FA_BLOCK_M - 1) / FA_BLOCK_M);
+  lay_out_fixed(run, &a, &s, &cleared);
+  a.used += (size_t)blocks * sizeof *run->blocks +
+            (size_t)(run->c->p->batch * run->c->heads_kv) * sizeof *run->heads + (1 << 14);
+  if (a.used >= run->m->most_bytes)
+    return fa_fail(err, FA_ERR_MEMORY, "judge: no room for %zu bytes of tensors", a.used);
+  const fa_judge_room room = fa_judge_room_of(run->c, run->backward, run->m->most_bytes - a.used);
+  return fa_judge_lists_make(run->c, &room, &run->lists, err);
+}
+
+fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err) {
+  const fa_judge_machine *m = run->m;
+  fa_judge_arena a = {0};
+  staged here, there;
+  char *cleared, *base, *stage;
+  fa_status status = divide(run, err);
+  if (status) return status;
+  lay_out_fixed(run, &a, &there, &cleared);
+  fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
+  if ((status = m->reserve(m->self, a.used, &base, err))) return status;
+  a = (fa_judge_arena){.base = base};
+  lay_out_fixed(run, &a, &there, &cleared);
+  const size_t uploaded = (size_t)(cleared - base), fixed = a.used;
+  fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
+  if ((status = m->stage(m->self, uploaded, &stage, err))) return status;
+  a = (fa_judge_arena){.base = stage};
+  lay_out_staged(run, &a, &here);
+  fill_staged(run, &here, &there);
+  use_staged(run, &there);
+  if ((status = m->upload(m->self, base, stage, uploaded, err))) return status;
+  return m->clear(m->self, cleared, fixed - uploaded, err);
+}
+
+void fa_judge_run_close(fa_judge_run *run) {
+  fa_judge_lists_free(&run->lists);
+}
+
+/* ---- launches ---- */
+
+fa_status fa_judge_launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err) {
+  run->x.n = n;
+  return n > 0 ? run->m->launch(run->m->self, kernel, &run->x, err) : FA_OK;
+}
+
+fa_status fa_judge_multiply(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
+                            const fa_judge_factors *list, int n, fa_error *err) {
+  static const fa_judge_kernel kernels[3][2] = {
+      {FA_JUDGE_KERNEL_row_by_key_f64, FA_JUDGE_KERNEL_row_by_key_f32},
+      {FA_JUDGE_KERNEL_row_f64, FA_JUDGE_KERNEL_row_f32},
+      {FA_JUDGE_KERNEL_key_f64, FA_JUDGE_KERNEL_key_f32}};
+  fa_status status = FA_OK;
+  for (int i = 0; status == FA_OK && i < n; ++i) {
+    const fa_judge_factors *f = &list[i];
+    const int64_t columns = (f->width + FA_STRIP - 1) / FA_STRIP;
+    const int64_t items = f->form == FA_JUDGE_ROW_BY_KEY ? wave->tiles
+                          : f->form == FA_JUDGE_ROW      ? wave->strips * columns
+                                                         : turn->key_strips * columns;
+    run->x.product = (fa_judge_product){f->a, f->b, f->c, f->width, f->alpha};
+    status = fa_judge_launch(run, kernels[f->form][f->f32], items, err);
+  }
+  return status;
+}
+
+static fa_status measure(fa_judge_run *run, fa_judge_tensor t, double *to, fa_error *err) {
+  run->x.whole = t;
+  run->x.whole_to = to;
+  return fa_judge_launch(run, FA_JUDGE_KERNEL_measure, (t.n + FA_PIECE - 1) / FA_PIECE, err);
+}
+
+static fa_status begin_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_error *err) {
+  fa_status status = FA_OK;
+  run->x.head = run->heads + turn->first_head;
+  run->x.n_heads = turn->n_heads;
+  if (run->sums_bytes > 0) status = run->m->clear(run->m->self, run->sums, run->sums_bytes, err);
+  if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_key, turn->keys, err);
+  if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_scale_key, turn->keys, err);
+  return status;
+}
+
+static fa_status run_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_judge_step *step,
+                          fa_judge_step *end, fa_error *err) {
+  fa_status status = begin_turn(run, turn, err);
+  for (int64_t n = 0; status == FA_OK && n < turn->n_waves; ++n) {
+    const fa_judge_wave *wave = &run->lists.wave[turn->first_wave + n];
+    run->x.block = run->blocks + wave->first_block;
+    run->x.n_blocks = wave->n_blocks;
+    run->x.wave = wave->first_block;
+    status = step(run, turn, wave, err);
+  }
+  return status == FA_OK && end ? end(run, turn, NULL, err) : status;
+}
+
+fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *step, fa_judge_step *end, fa_error *err) {
+  fa_judge_found *found = run->x.found;
+  fa_status status = measure(run, run->x.q, &found->q, err);
+  if (status == FA_OK && run->backward) status = measure(run, run->x.d_o, &found->d_o, err);
+  if (status == FA_OK && run->x.dlse.data) status = measure(run, run->x.dlse, &found->dlse, err);
+  for (int64_t n = 0; status == FA_OK && n < run->lists.n_turns; ++n)
+    status = run_turn(run, &run->lists.turn[n], step, end, err);
+  return status;
+}
+
+/* ---- results ---- */
+
+static fa_status fetch(fa_judge_run *run, void *to, const void *from, int64_t n, size_t size, fa_error *err) {
+  if (!to || n == 0) return FA_OK;
+  return run->m->download(run->m->self, to, from, (size_t)n * size, err);
+}
+
+fa_status fa_judge_run_fetch(fa_judge_run *run, const fa_judge_want *from, fa_want *to, fa_error *err) {
+  const int64_t n = to->n, rows = n > 0 ? n / to->shape[to->rank - 1] : 0;
+  fa_status status = fetch(run, to->value, from->value, n, sizeof *to->value, err);
+  if (status == FA_OK) status = fetch(run, to->rest, from->rest, n, sizeof *to->rest, err);
+  if (status == FA_OK) status = fetch(run, to->sum_error, from->sum_error, n, sizeof *to->sum_error, err);
+  if (status == FA_OK) status = fetch(run, to->quant, from->quant, n, sizeof *to->quant, err);
+  if (status == FA_OK) status = fetch(run, to->accum, from->accum, n, sizeof *to->accum, err);
+  if (status == FA_OK) status = fetch(run, to->noise, from->noise, n, sizeof *to->noise, err);
+  if (status == FA_OK) status = fetch(run, to->scale, from->scale, rows, sizeof *to->scale, err);
+  return status;
+}
+
+fa_status fa_judge_run_found(fa_judge_run *run, fa_judge_found *found, fa_error *err) {
+  const fa_status status = run->m->download(run->m->self, found, run->x.found, sizeof *found, err);
+  if (status != FA_OK) return status;
+  if (found->flags & FA_JUDGE_COARSE_LSE) return fa_fail(err, FA_ERR_UNSUPPORTED, "an LSE of 2^24 or more");
+  if (found->flags & FA_JUDGE_UNKNOWN_P) return fa_fail(err, FA_ERR_UNSUPPORTED, "a P that may be anything");
+  return FA_OK;
+}

@@ -1,0 +1,57 @@
+/* One call on a machine: its lists, tensors and arrays there, and launches over them. */
+#ifndef FA_REF_CUDA_RUN_H
+#define FA_REF_CUDA_RUN_H
+
+#include "ref/cuda/arrays.h"
+#include "ref/cuda/machine.h"
+
+enum { FA_JUDGE_INPUTS = 10 }; /* Q, K, V, dO, O, LSE, dLSE, dQ, dK, dV */
+
+typedef struct fa_judge_run {
+  fa_judge_machine *m;
+  const fa_ref_call *c;
+  bool backward;
+  bool compares; /* the subject's outputs there, instead of fetching what is wanted of them */
+  fa_tensor input[FA_JUDGE_INPUTS]; /* data NULL: absent */
+  fa_judge_lists lists;
+  fa_judge_job x;
+  fa_judge_check *check; /* items of the output with the most */
+  char *sums;            /* by key: 0 before a turn begins */
+  size_t sums_bytes;
+  fa_judge_block *blocks; /* of the call, on the machine */
+  fa_judge_head *heads;
+} fa_judge_run;
+
+/* Copies the call and its tensors to the machine and makes its outputs, with the shapes of c->out, zeros there. */
+fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err);
+/* Computes `wave` for all waves, after each turn's keys were loaded; after a turn's last one `end`, which may be NULL. */
+typedef fa_status fa_judge_step(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
+                                fa_error *err);
+fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *wave, fa_judge_step *end, fa_error *err);
+/* Everything that is wanted of O and LSE, or of the gradients, on the machine. */
+fa_status fa_judge_compute_forward(fa_judge_run *run, fa_error *err);
+fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err);
+/* Elements of an item of the comparison, and items of an output. */
+int64_t fa_judge_piece(fa_tensor_id id, const fa_want *w);
+int64_t fa_judge_items(fa_tensor_id id, const fa_want *w);
+/* Waits, and copies an output back. */
+fa_status fa_judge_run_fetch(fa_judge_run *run, const fa_judge_want *from, fa_want *to, fa_error *err);
+/* Waits. What the kernels found; FA_ERR_UNSUPPORTED: that this call is the CPU's. */
+fa_status fa_judge_run_found(fa_judge_run *run, fa_judge_found *found, fa_error *err);
+void fa_judge_run_close(fa_judge_run *run);
+
+/* Items of a kernel; the products of a form (ref/cuda/product.cuh). */
+fa_status fa_judge_launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err);
+typedef enum fa_judge_form { FA_JUDGE_ROW_BY_KEY, FA_JUDGE_ROW, FA_JUDGE_KEY } fa_judge_form;
+typedef struct fa_judge_factors {
+  fa_judge_form form;
+  bool f32;
+  const void *a, *b;
+  void *c;
+  int64_t width;
+  double alpha;
+} fa_judge_factors;
+fa_status fa_judge_multiply(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
+                            const fa_judge_factors *list, int n, fa_error *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* Which calls the judge on a device takes. Every reason is a few words, so that a campaign counts them. */
+#include "ref/cuda/judge.h"
+
+#include "ref/bounds/scattered.h"
+
+static const char *of_problem(const fa_problem *p, const fa_tensors *in) {
+  if (p->family != FA_FLASH) return fa_family_name(p->family);
+  if (p->dtype != FA_F16 && p->dtype != FA_BF16 && p->dtype != FA_F32) return fa_dtype_name(p->dtype);
+  if (p->quantized.present) return "operands of 8 bits";
+  if (p->kvcache.present) return "a KV cache";
+  if (p->score_mod || p->mask_mod) return "expressions";
+  if (p->block_sparse.present) return "block lists";
+  if (p->mask_bits.present) return "a mask of bits";
+  if (p->topk.present) return "lists of keys";
+  if (p->bias.present) return "a bias";
+  if (p->sinks.present) return "sinks";
+  if (p->lse_padded) return "a padded LSE";
+  if (in->t[FA_T_P_DEBUG].data || in->t[FA_T_DROPOUT_KEEP].data) return "the matrix of dropout";
+  return NULL;
+}
+
+static const char *of_profile(const fa_problem *p, const fa_ref_options *opt, bool backward) {
+  const fa_profile *f = opt->profile;
+  const fa_ref_call c = {.p = p, .profile = f, .generic = opt->generic};
+  if (fa_bound_may_overflow(&c)) return "narrow formats";
+  if (fa_bound_scores_scatter(&c) || fa_bound_dp_scatters(&c)) return "coarse operands";
+  if (!backward) return NULL;
+  if (f->delta != FA_DELTA_STORED_O || f->u_delta > 0) return "another delta";
+  if (f->p_kept || f->u_p_in_ds > 0) return "a P that is kept";
+  if (f->gqa_partials_in_io && p->heads_q != p->heads_kv) return "rounded parts of a group";
+  if (p->softcap > 0 && f->floor_operand > 0) return "softcap of split operands";
+  return NULL;
+}
+
+const char *fa_judge_refused(const fa_problem *p, const fa_tensors *in, const fa_ref_options *opt,
+                             bool backward) {
+  if (!opt->profile) return "values alone";
+  if (opt->twist) return "a mistake to compute with";
+  if (opt->sample) return "a sample";
+  const char *why = of_problem(p, in);
+  return why ? why : of_profile(p, opt, backward);
+}

@@ -1,0 +1,185 @@
+#include "ref/cuda/try.h"
+
+#include "ref/attention/outputs.h"
+#include "ref/compare/internal.h"
+#include "ref/cuda/run.h"
+
+#include <stdlib.h>
+
+/* One output, from its items' records. */
+typedef struct output {
+  fa_tensor_id id;
+  const fa_want *want; /* its shape and type alone */
+  const fa_tensor *got;
+  const fa_judge_check *check;
+  int64_t items, per_row;
+} output;
+
+/* ---- on the machine ---- */
+
+static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const fa_want *w, double doubt) {
+  const fa_judge_job *x = &run->x;
+  const bool lse = id == FA_T_LSE, batch = lse ? w->rank == 3 : w->rank == 4;
+  const fa_judge_want *wants[] = {&x->want_o, &x->want_lse, &x->want_dq, &x->want_dk, &x->want_dv};
+  const fa_judge_tensor *got[] = {&x->o, &x->lse, &x->got_dq, &x->got_dk, &x->got_dv};
+  const int at = id == FA_T_O ? 0 : lse ? 1 : id == FA_T_DQ ? 2 : id == FA_T_DK ? 3 : 4;
+  const int64_t heads = w->shape[w->rank - 2];
+  fa_row_check row;
+  fa_compare_row(w, 0, &row);
+  return (fa_judge_output){.want = *wants[at],
+                           .got = *got[at],
+                           .width = w->shape[w->rank - 1],
+                           .piece = fa_judge_piece(id, w),
+                           .n_heads = heads,
+                           .head_step = 1,
+                           .n_batch = batch ? w->shape[0] : 0,
+                           .batch_step = lse ? heads : heads * w->shape[1],
+                           .is_lse = lse,
+                           .ulp = row.ulp,
+                           .narrow = (1 + FA_DEFAULT_SLACK) * (1 - doubt),
+                           .wide = (1 + FA_DEFAULT_SLACK) * (1 + doubt),
+                           .check = run->check};
+}
+
+/* ---- what its records come to ---- */
+
+/* Of a piece of LSEs: all pieces of its row. */
+static double tightness(const output *o) {
+  enum { SAMPLE = 1024 }; /* rows, as fa_tightness takes them */
+  const int64_t rows = o->items / o->per_row, n = rows < SAMPLE ? rows : SAMPLE;
+  double ratio[SAMPLE];
+  int used = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    double widest = 0, scale = 0;
+    for (int64_t i = 0; i < o->per_row; ++i) {
+      const fa_judge_check *c = &o->check[k * rows / n * o->per_row + i];
+      widest = fmax(widest, c->widest);
+      scale = fmax(scale, c->scale);
+    }
+    if (scale > 0) ratio[used++] = widest / scale;
+  }
+  return fa_median(ratio, used);
+}
+
+static fa_point point_of(const output *o, const fa_judge_check *c) {
+  fa_point p = {.got = c->got,
+                .want = c->want,
+                .err = fabs(c->got - c->want),
+                .bound = c->bound,
+                .ratio = c->ratio,
+                .quant = c->quant,
+                .accum = c->accum,
+                .half_ulp = c->bound - c->quant - c->accum};
+  fa_tensor_unravel(o->got, c->worst, p.index);
+  fa_compare_load_row(o->id, o->got, o->got->data + fa_tensor_offset(o->got, p.index), 1, &p.got_bits,
+                      &p.got);
+  return p;
+}
+
+/* The ten worst, of every item at most one. */
+static void keep_worst(const output *o, const fa_judge_check *c, fa_verdict *v) {
+  int at = v->n_worst;
+  if (!(c->ratio > 0) || (at == FA_WORST_POINTS && !(c->ratio > v->worst[at - 1].ratio))) return;
+  if (at == FA_WORST_POINTS)
+    --at;
+  else
+    ++v->n_worst;
+  for (; at > 0 && c->ratio > v->worst[at - 1].ratio; --at) v->worst[at] = v->worst[at - 1];
+  v->worst[at] = point_of(o, c);
+}
+
+/* Whether a trivially wrong answer would be let pass by everything, and is not right by chance. */
+static bool trivial_passes(const output *o, bool mean_fails) {
+  uint32_t passes = FA_JUDGE_ALL | FA_JUDGE_ALL << FA_JUDGE_SAME;
+  if (o->id == FA_T_LSE) passes &= ~(uint32_t)FA_JUDGE_ZEROS;
+  for (int64_t i = 0; i < o->items && passes & FA_JUDGE_ALL; ++i) passes &= o->check[i].passes;
+  return (passes & ~(passes >> FA_JUDGE_SAME) & FA_JUDGE_ALL) != 0 || (o->id == FA_T_O && !mean_fails);
+}
+
+static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, fa_verdict *v) {
+  const fa_stats_row row = {c->n, c->n_diffuse, c->sum, c->sum_squares, c->diffuse_squares};
+  v->count += c->count;
+  fa_stats_add_row(stats, &row);
+  keep_worst(o, c, v);
+}
+
+static void conclude(const output *o, const fa_problem *p, const fa_compare_options *options, bool mean_fails,
+                     fa_judge_trial *t) {
+  fa_verdict *v = &t->verdict[t->n];
+  fa_stats stats = {0};
+  int64_t odd = 0, wrong = 0;
+  *v = (fa_verdict){.id = o->id, .rank = o->got->rank, .dtype = o->got->dtype, .judged = true};
+  for (int64_t i = 0; i < o->items; ++i) {
+    add_item(o, &o->check[i], &stats, v);
+    odd += o->check[i].odd;
+    wrong += o->check[i].wrong;
+  }
+  if (v->n_worst > 0) v->worst_ratio = v->worst[0].ratio;
+  v->tightness = tightness(o);
+  fa_stats_judge(&stats, p, options, v);
+  t->wrong[t->n++] = wrong > 0;
+  v->bad = odd;
+  const bool unsure = (v->stat_bad && options->judge_stats) || v->finer;
+  if (odd > 0 || unsure || trivial_passes(o, mean_fails)) t->passed = false;
+}
+
+/* ---- a call ---- */
+
+static fa_status compare(fa_judge_run *run, const fa_judge_found *found, fa_tensor_id id,
+                         const fa_tensor *got, const fa_compare_options *options, fa_judge_trial *t,
+                         fa_error *err) {
+  const fa_want *w = &run->c->out->t[id];
+  const int64_t items = fa_judge_items(id, w);
+  if (items == 0) return FA_OK;
+  fa_judge_check *check = malloc((size_t)items * sizeof *check);
+  if (!check) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  run->x.output = output_of(run, id, w, options->doubt);
+  fa_status status = fa_judge_launch(run, FA_JUDGE_KERNEL_compare, items, err);
+  if (status == FA_OK)
+    status = run->m->download(run->m->self, check, run->check, (size_t)items * sizeof *check, err);
+  const output o = {id, w, got, check, items, items / (w->n / w->shape[w->rank - 1])};
+  if (status == FA_OK) conclude(&o, run->c->p, options, found->flags & FA_JUDGE_MEAN_FAILS, t);
+  free(check);
+  return status;
+}
+
+static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_compare_options *options,
+                             fa_judge_trial *t, fa_error *err) {
+  static const fa_tensor_id ids[2][3] = {{FA_T_O, FA_T_LSE, FA_T_LSE}, {FA_T_DQ, FA_T_DK, FA_T_DV}};
+  const int n = run->backward ? 3 : 2;
+  fa_judge_found found;
+  const fa_wants *out = run->c->out;
+  fa_row_check o;
+  if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n == 0) return FA_OK;
+  if (fa_compare_row(&out->t[FA_T_O], 0, &o))
+    run->x.output.ulp = o.ulp; /* for what is tried before it is compared */
+  run->x.wide = (1 + FA_DEFAULT_SLACK) * (1 + options->doubt);
+  fa_status status = run->backward ? fa_judge_compute_backward(run, err) : fa_judge_compute_forward(run, err);
+  if (status == FA_OK) status = fa_judge_run_found(run, &found, err);
+  for (int i = 0; status == FA_OK && i < n; ++i) {
+    const fa_tensor_id id = ids[run->backward][i];
+    status = compare(run, &found, id, &got->t[id], options, t, err);
+  }
+  return status;
+}
+
+fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                       const fa_ref_options *opt, const fa_compare_options *options, bool backward,
+                       fa_judge_trial *trial, fa_error *err) {
+  fa_ref_call c;
+  fa_wants out;
+  fa_judge_run run = {.m = m, .c = &c, .backward = backward, .compares = true};
+  const fa_tensor *const t = in->t, *const g = got->t;
+  const fa_tensor forward[] = {t[FA_T_Q], t[FA_T_K], t[FA_T_V], {0}, g[FA_T_O], g[FA_T_LSE]};
+  const fa_tensor gradients[] = {t[FA_T_Q],   t[FA_T_K],    t[FA_T_V],  t[FA_T_DO], g[FA_T_O],
+                                 g[FA_T_LSE], t[FA_T_DLSE], g[FA_T_DQ], g[FA_T_DK], g[FA_T_DV]};
+  const int n = backward ? 10 : 6;
+  for (int i = 0; i < n; ++i) run.input[i] = backward ? gradients[i] : forward[i];
+  fa_status status = fa_ref_call_init(&c, p, in, opt, &out, err);
+  if (status == FA_OK) status = backward ? fa_ref_backward_outputs(&c, err) : fa_ref_forward_outputs(&c, err);
+  if (status == FA_OK) status = compare_all(&run, got, options, trial, err);
+  fa_judge_run_close(&run);
+  fa_ref_call_free(&c);
+  fa_wants_free(&out);
+  return status;
+}

@@ -1,0 +1,24 @@
+/* A verdict made where the wants are: on the machine, which may say that everything is surely right, and nothing else. */
+#ifndef FA_REF_CUDA_TRY_H
+#define FA_REF_CUDA_TRY_H
+
+#include "ref/compare/verdict.h"
+#include "ref/cuda/judge.h"
+
+enum { FA_JUDGE_OUTPUTS = 5 }; /* O, LSE, dQ, dK, dV */
+
+typedef struct fa_judge_trial {
+  int n;
+  fa_verdict verdict[FA_JUDGE_OUTPUTS];
+  bool wrong
+      [FA_JUDGE_OUTPUTS]; /* an element is outside of every bound that the reference may have, or not of its class */
+  bool passed;            /* all that was compared is surely right */
+} fa_judge_trial;
+
+/* Compares the subject's O and LSE, or with backward its gradients, computed from these; adds to the trial, which is
+ * {.passed = true} before the first call. options->doubt > 0 says how far bounds may be off. */
+fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                       const fa_ref_options *opt, const fa_compare_options *options, bool backward,
+                       fa_judge_trial *trial, fa_error *err);
+
+#endif

@@ -1,0 +1,37 @@
+/* The judge on a device, its kernels compiled as C++, against the judge on the CPU: every value and bound of random cases.
+ *
+ *   test_device_judge [KERNELS.so]    with the kernels of that library: a copy with a planted fault, which is to be seen */
+#include "tests/device/equal.h"
+#include "tests/device/load.h"
+#include "tests/support/check.h"
+
+/* A few cases of each: what they have in common with what the judge on a device takes. */
+static const struct {
+  const char *profile;
+  int64_t n;
+} drawn[] = {{"rate-host", 12}, {"causal", 12}, {"varlen", 16},    {"window", 16},
+             {"dropout", 24},   {"gqa", 16},    {"edge", 24},      {"layout", 12},
+             {"fills", 24},     {"masks", 16},  {"everything", 24}};
+
+/* most_bytes: so little that a call is divided. */
+static void compare_all(const fa_judge_function *functions, size_t most_bytes, uint64_t seed,
+                        two_judges *to) {
+  fa_judge_machine *m = fa_judge_machine_host_new(functions, most_bytes);
+  REQUIRE(m);
+  for (size_t i = 0; i < sizeof drawn / sizeof *drawn; ++i)
+    for (int64_t n = 0; n < drawn[i].n && to->wrong == 0; ++n)
+      compare_judges_on(drawn[i].profile, seed, n, m, to);
+  fa_judge_machine_host_free(m);
+}
+
+int main(int argc, char **argv) {
+  const fa_judge_function *functions = load_kernels(argc > 1 ? argv[1] : NULL);
+  two_judges all = {0};
+  compare_all(functions, 0, 1, &all);
+  if (all.wrong == 0) compare_all(functions, (size_t)24 << 20, 2, &all);
+  CHECK_MSG(all.wrong == 0, "%s", all.first_wrong);
+  CHECK(all.calls > 100 && all.elements > 1000000);
+  printf("%lld calls, %lld left to the CPU; values differ by %.2g of a bound, bounds by %.2g\n",
+         (long long)all.calls, (long long)all.refused, all.value, all.bound);
+  return check_done();
+}

@@ -1,0 +1,98 @@
+"""Faults planted in the kernels of the judge on a device: the comparison with the judge on the CPU must see each.
+
+usage: test_faults.py TEST_DEVICE_JUDGE TEST_TWO_JUDGES CXX
+
+Each is one replacement in a copy of ref/cuda, which is compiled as C++ and given to one of the two programs in place of its own
+kernels: faults of what is wanted to the first, faults of the comparison to the second. The unchanged copy must pass both, so that
+it is the fault that is seen.
+"""
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# name, file, what stands there, what stands there instead
+FAULTS = [
+    ("last key of a row lost", "find.cuh", "out.end -= b->j_begin;", "out.end -= b->j_begin + (out.end - out.begin > 1);"),
+    ("first key of a row lost", "find.cuh", "out.begin -= b->j_begin;", "out.begin += (out.end - out.begin > 2) - b->j_begin;"),
+    ("mask a row too low", "find.cuh", "out.e->shift, out.i, &out.begin", "out.e->shift, out.i + 1, &out.begin"),
+    ("rows of 64 multiplied by the first ones' keys", "product.cuh", "keys_of_rows(x, b, i0, at_most_strip(b->n - i0), &first, &end);\n  const fa_judge_operands",
+     "keys_of_rows(x, b, i0, 1, &first, &end);\n  const fa_judge_operands"),
+    ("last column of a tile lost", "product.cuh", "c[i * ldc + j] = alpha * s->sum[i][j]", "c[i * ldc + j] = (j == 63 ? 0 : alpha) * s->sum[i][j]"),
+    ("sums of keys overwritten", "product.cuh", "store_sums(&s, m, n, (T)p->alpha, true,", "store_sums(&s, m, n, (T)p->alpha, false,"),
+    ("V's unit for K", "chain.cuh", "unit_k = fa_bound_unit_of(p->head->largest_k);", "unit_k = fa_bound_unit_of(p->head->largest_v);"),
+    ("errors of logits without ALiBi", "chain.cuh", "out.e += fa_bound_alibi_error(t->slope, distance, out.x);", ""),
+    ("dropout ignored", "chain.cuh", "return kept ? 1 / (1 - problem->dropout.p) : 0;", "return kept ? 1 : 1;"),
+    ("dropout's row and key swapped", "chain.cuh", "p->i, p->b->j_begin + j)", "p->b->j_begin + j, p->i)"),
+    ("errors of exponentials not grown", "chain.cuh", "e[u] += e[u] * e[u];", ";"),
+    ("own LSE for the given one", "backward.cuh", "row->lse = load_element(&x->lse, lse);", "row->lse = load_element(&x->lse, lse) + 1e-3;"),
+    ("dLSE not subtracted", "backward.cuh", "row->delta = sum - dlse;", "row->delta = sum;"),
+    ("derivative of softcap forgotten", "backward.cuh", "x->dp[pair] = capped ? ds * ((1 - score->th) * (1 + score->th)) : ds;", "x->dp[pair] = ds;"),
+    ("terms of the first block alone", "backward.cuh", "for (; block < end; ++block) {", "for (end = block < end ? block + 1 : end; block < end; ++block) {"),
+    ("bound of dQ 2 % too wide", "settle.cuh", "w->accum[row * width + i] = unknown ? INFINITY : s.accum;", "w->accum[row * width + i] = unknown ? INFINITY : 1.02f * s.accum;"),
+    ("bound of O infinite", "forward.cuh", "x->want_o.accum[want * dv + i] = s.accum;", "x->want_o.accum[want * dv + i] = INFINITY;"),
+    ("bound of the LSE of another row", "forward.cuh", "x->want_lse.accum[lse] =", "x->want_lse.accum[lse - (p.row > p.b->first_row)] ="),
+    ("rows settled twice, the second half never", "forward.cuh", "const int64_t lse = p.b->want_lse + p.row - p.b->first_row;", "const int64_t lse = p.b->want_lse + (p.row - p.b->first_row) / 2;"),
+    ("heads of a group not summed", "settle.cuh", "const int64_t n = head->sq * c->group, d = c->d;", "const int64_t n = head->sq, d = c->d;"),
+    ("P near 1 counted as rounded", "backward.cuh", "!dropped && f->truncated_p == 0 ? limits->per_u_p : 0;", "0;"),
+    ("NaN for what a mask hides", "forward.cuh", "x->s[pair] = 0;", "x->s[pair] = NAN;"),
+]
+
+# The same of the comparison.
+COMPARED = [
+    ("NaN passes", "check.cuh", "c->odd += want != got;", "c->odd += want != got && !is_nan(got);"),
+    ("what is outside of the zone passes", "check.cuh", "c->odd += !(err <= bound * o->narrow);", ";"),
+    ("zone four times too wide", "check.cuh", "c->odd += !(err <= bound * o->narrow);", "c->odd += !(err <= 4 * bound * o->narrow);"),
+    ("first columns compared alone", "check.cuh", "i < end; i += WARP) compare_element", "i < end && i < first + 8; i += WARP) compare_element"),
+    ("last element of a row not compared", "check.cuh", "i < end; i += WARP) compare_element", "i < end - 1; i += WARP) compare_element"),
+    ("first row's record for all", "check.cuh", "o->check[item] = c;", "o->check[0] = c;"),
+    ("statistics of no element", "check.cuh", "c->n += part.used;", ";"),
+    ("squares of the statistics twice", "check.cuh", "c->sum_squares += part.square;", "c->sum_squares += 2 * part.square;"),
+    ("worst element of the first row", "check.cuh", "c->worst = at;", ";"),
+    ("quant left out of the bound", "check.cuh", "quant = w->quant[at], accum", "quant = 0 * w->quant[at], accum"),
+    ("trivially wrong answers not tried", "check.cuh", "if (!(c->passes & bit) || is_nan(want)) return;", "c->passes &= ~bit;"),
+    ("bound of the neighbouring element", "check.cuh", "accum = w->accum[at];", "accum = w->accum[at ^ 1];"),
+]
+
+
+def build(root, folder, cxx, fault):
+    copy = folder / "ref" / "cuda"
+    shutil.copytree(root / "ref" / "cuda", copy)
+    if fault:
+        _, file, old, new = fault
+        text = (copy / file).read_text()
+        assert text.count(old) == 1, f"{fault[0]}: {file} has its text {text.count(old)} times"
+        (copy / file).write_text(text.replace(old, new))
+    library = folder / "kernels.so"
+    subprocess.run([cxx, "-shared", "-fPIC", "-O1", "-std=c++17", "-ffp-contract=off", "-D_GNU_SOURCE", f"-I{folder}", f"-I{root}",
+                    "-x", "c++", str(copy / "kernels.cu"), "-o", str(library)], check=True)
+    return library
+
+
+def seen(root, program, cxx, fault):
+    with tempfile.TemporaryDirectory() as name:
+        library = build(root, pathlib.Path(name), cxx, fault)
+        run = subprocess.run([program, str(library)], cwd=root, capture_output=True, text=True)
+    said = run.stderr.strip().splitlines()
+    return run.returncode != 0, said[0] if said else ""
+
+
+def main():
+    judge, compared, cxx = sys.argv[1:4]
+    root = pathlib.Path.cwd()
+    bad = 0
+    tries = [(judge, fault) for fault in [None] + FAULTS] + [(compared, fault) for fault in [None] + COMPARED]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda one: seen(root, one[0], cxx, one[1]), tries)
+        for (_, fault), (failed, said) in zip(tries, found):
+            right = failed == (fault is not None)
+            bad += not right
+            print("ok  " if right else "BAD ", fault[0] if fault else "unchanged", "--", said[-200:] if right or not fault else "not seen")
+    print(f"{len(FAULTS) + len(COMPARED)} faults, {bad} not as they should be")
+    return bad > 0
+
+
+sys.exit(main())

@@ -1,0 +1,246 @@
+/* Two judges: what the one on a machine may say, what is left to the CPU, and what a lying machine comes to. */
+#include "cases/data/build.h"
+#include "fuzz/generate/draw.h"
+#include "fuzz/judging/two.h"
+#include "gpu/backend.h"
+#include "tests/device/load.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A case, what ref-f32 made of it, and the profile that it is judged by. */
+typedef struct subject {
+  fa_case c;
+  fa_tensors in, got;
+  fa_profile profile;
+} subject;
+
+static void run_subject(const char *profile, int64_t index, subject *s) {
+  fa_outcome outcome;
+  fa_error err = {""};
+  REQUIRE(fa_generate(profile, 5, index, &s->c, &err) == FA_OK);
+  REQUIRE(fa_case_build(&s->c, &s->in, &err) == FA_OK && fa_tensors_clone(&s->got, &s->in, &err) == FA_OK);
+  fa_backend_ref_f32.profile(NULL, &s->c.problem, &s->profile);
+  const fa_run_options run = {.passes = FA_PASS_FORWARD | (s->c.problem.backward ? FA_PASS_BACKWARD : 0),
+                              .n_threads = 1};
+  REQUIRE(fa_backend_ref_f32.run(NULL, &s->c.problem, &s->got, &run, &outcome, &err) == FA_OK);
+}
+
+static void free_subject(subject *s) {
+  fa_tensors_free(&s->got);
+  fa_tensors_free(&s->in);
+  fa_case_free(&s->c);
+}
+
+static fa_status judge(const subject *s, fa_judge_machine *m, bool both, fa_result *r, fa_error *err) {
+  const fa_judge_config config = {.profile = &s->profile,
+                                  .n_threads = 1,
+                                  .generic = fa_case_is_generic(&s->c),
+                                  .backward = s->c.problem.backward,
+                                  .machine = m,
+                                  .both = both,
+                                  .poison = FA_POISON_A};
+  fa_result_init(r);
+  return fa_judge(&s->c.problem, &s->in, &s->got, &config, r, err);
+}
+
+/* The worst element is the one whose ratio it is. */
+static bool has_its_worst(const fa_verdict *v) {
+  const fa_point *w = v->worst;
+  return v->n_worst == 0 || fabs(w->err - w->ratio * w->bound) <= 1e-9 * w->err;
+}
+
+static bool same_verdicts(const fa_result *a, const fa_result *b) {
+  bool same = a->state == b->state && a->n_verdicts == b->n_verdicts;
+  for (int i = 0; same && i < a->n_verdicts; ++i) {
+    const fa_verdict *x = &a->verdict[i], *y = &b->verdict[i];
+    same = x->id == y->id && x->count == y->count && x->bad == y->bad &&
+           llabs(x->n_stat - y->n_stat) <= y->n_stat / 1000 && /* one at its threshold may count here alone */
+
+           fabs(x->worst_ratio - y->worst_ratio) <= 0x1p-10 * y->worst_ratio &&
+           strcmp(x->vacuous, y->vacuous) == 0 && has_its_worst(x) && has_its_worst(y);
+  }
+  return same;
+}
+
+/* Random cases: the same state, counts and ratios whoever judges. */
+static void test_same(const char *profile, int64_t n, fa_judge_machine *m, fa_judged_counts *counts) {
+  for (int64_t i = 0; i < n; ++i) {
+    fa_result *alone = malloc(sizeof *alone), *two = malloc(sizeof *two);
+    fa_error err = {""};
+    subject s;
+    REQUIRE(alone && two);
+    run_subject(profile, i, &s);
+    CHECK_MSG(judge(&s, NULL, false, alone, &err) == FA_OK, "%s", err.text);
+    CHECK_MSG(judge(&s, m, i % 2, two, &err) == FA_OK, "%s %lld: %s", profile, (long long)i, err.text);
+    CHECK_MSG(same_verdicts(alone, two), "%s %lld: %s", profile, (long long)i, two->judged.left);
+    CHECK(alone->judged.by == FA_JUDGED_BY_CPU && !alone->judged.left[0]);
+    CHECK(two->judged.by != FA_JUDGED_BY_GPU || two->state == FA_UNTESTED);
+    fa_judged_count(counts, &two->judged);
+    fa_result_free(alone);
+    fa_result_free(two);
+    free(alone);
+    free(two);
+    free_subject(&s);
+  }
+}
+
+static void expect(const subject *s, fa_judge_machine *m, bool both, fa_status status, fa_state state,
+                   const char *says) {
+  fa_result *r = malloc(sizeof *r);
+  fa_error err = {""};
+  REQUIRE(r);
+  CHECK_MSG(judge(s, m, both, r, &err) == status, "%s", err.text);
+  if (status == FA_OK) CHECK(r->state == state && strcmp(r->judged.left, says) == 0);
+  if (status != FA_OK) CHECK_MSG(strstr(err.text, says), "%s", err.text);
+  fa_result_free(r);
+  free(r);
+}
+
+/* One element of O is outside of its bound, but not by a factor of 4. */
+static void put_just_wrong(const subject *s) {
+  const int64_t index[FA_MAX_RANK] = {0};
+  const double right = fa_tensor_get(&s->got.t[FA_T_O], index);
+  fa_result *r = malloc(sizeof *r);
+  fa_error err = {""};
+  REQUIRE(r);
+  fa_state state = FA_UNTESTED;
+  for (double off = 1e-5; off < 1 && state != FA_FAIL; off *= 1.5) {
+    fa_tensor_set(&s->got.t[FA_T_O], index, right + off);
+    REQUIRE(judge(s, NULL, false, r, &err) == FA_OK);
+    state = r->state;
+    fa_result_free(r);
+  }
+  CHECK(state == FA_FAIL);
+  free(r);
+}
+
+/* A wrong element, NaN or number, is the CPU's to report: the first, one in the middle, the last. */
+static void test_wrong_element(const subject *s, fa_tensor_id id, int64_t position, fa_judge_machine *m) {
+  const fa_tensor *t = &s->got.t[id];
+  int64_t index[FA_MAX_RANK] = {0};
+  fa_tensor_unravel(t, position, index);
+  const double right = fa_tensor_get(t, index);
+  fa_tensor_set(t, index, right + 1);
+  expect(s, m, false, FA_OK, FA_FAIL, "not surely right");
+  fa_tensor_set(t, index, NAN);
+  expect(s, m, false, FA_OK, FA_FAIL, "not surely right");
+  fa_tensor_set(t, index, right);
+}
+
+static void test_wrong(fa_judge_machine *m) {
+  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  subject s;
+  run_subject("rate-host", 0, &s);
+  expect(&s, m, false, FA_OK, FA_UNTESTED, "");
+  for (int i = 0; i < 5; ++i) {
+    const int64_t n = fa_tensor_count(&s.got.t[ids[i]]);
+    test_wrong_element(&s, ids[i], 0, m);
+    test_wrong_element(&s, ids[i], n / 2, m);
+    test_wrong_element(&s, ids[i], n - 1, m);
+  }
+  put_just_wrong(&s);
+  expect(&s, m, false, FA_OK, FA_FAIL, "not surely right");
+  free_subject(&s);
+}
+
+/* ---- machines that lie or fail ---- */
+
+typedef struct liar {
+  fa_judge_machine machine, *honest;
+  float bounds; /* accum and quant of O become this many times as large; 0: they do not */
+  float bounds_dv;
+  double values; /* O is moved by this */
+  bool fails;
+} liar;
+
+static fa_status lie_reserve(void *self, size_t bytes, char **memory, fa_error *err) {
+  const liar *l = self;
+  return l->honest->reserve(l->honest->self, bytes, memory, err);
+}
+static fa_status lie_stage(void *self, size_t bytes, char **memory, fa_error *err) {
+  const liar *l = self;
+  return l->honest->stage(l->honest->self, bytes, memory, err);
+}
+static fa_status lie_upload(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
+  const liar *l = self;
+  return l->honest->upload(l->honest->self, to, from, bytes, err);
+}
+static fa_status lie_clear(void *self, void *at, size_t bytes, fa_error *err) {
+  const liar *l = self;
+  return l->honest->clear(l->honest->self, at, bytes, err);
+}
+static void widen(const fa_judge_want *w, int64_t n, float by) {
+  for (int64_t i = 0; by > 0 && i < n; ++i) {
+    w->accum[i] *= by;
+    w->quant[i] *= by;
+  }
+}
+static fa_status lie_launch(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err) {
+  const liar *l = self;
+  if (l->fails && kernel == FA_JUDGE_KERNEL_weigh) return fa_fail(err, FA_ERR_DEVICE, "weigh: it fell over");
+  const fa_status status = l->honest->launch(l->honest->self, kernel, job, err);
+  if (kernel == FA_JUDGE_KERNEL_settle_forward) {
+    widen(&job->want_o, job->o.n, l->bounds);
+    for (int64_t i = 0; i < job->o.n; ++i) job->want_o.value[i] += l->values;
+  }
+  if (kernel == FA_JUDGE_KERNEL_settle_key) widen(&job->want_dv, job->got_dv.n, l->bounds_dv);
+  return status;
+}
+static fa_status lie_download(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
+  const liar *l = self;
+  return l->honest->download(l->honest->self, to, from, bytes, err);
+}
+
+static liar liar_on(fa_judge_machine *honest) {
+  return (liar){.machine = {.most_bytes = honest->most_bytes,
+                            .reserve = lie_reserve,
+                            .stage = lie_stage,
+                            .upload = lie_upload,
+                            .download = lie_download,
+                            .clear = lie_clear,
+                            .launch = lie_launch},
+                .honest = honest};
+}
+
+static void test_liars(fa_judge_machine *m) {
+  liar wide = liar_on(m), blind = liar_on(m), shifted = liar_on(m), broken = liar_on(m);
+  liar *const all[] = {&wide, &blind, &shifted, &broken};
+  subject s;
+  for (int i = 0; i < 4; ++i) all[i]->machine.self = all[i];
+  wide.bounds = 4;
+  blind.bounds_dv = 1e9f;
+  shifted.values = 1;
+  broken.fails = true;
+  run_subject("rate-host", 0, &s);
+  expect(&s, &shifted.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "the judges disagree: o[");
+  expect(&s, &broken.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "it fell over");
+  /* A bound that lets zeros pass is not relied on, and the CPU has a better one. */
+  expect(&s, &blind.machine, false, FA_OK, FA_UNTESTED, "not surely right");
+  put_just_wrong(&s);
+  expect(&s, m, false, FA_OK, FA_FAIL, "not surely right");
+  expect(&s, &wide.machine, true, FA_ERR_DEVICE, FA_FAIL, "the judges disagree: o[");
+  free_subject(&s);
+}
+
+/*   test_two_judges [KERNELS.so]    with the kernels of that library: a copy with a planted fault, which is to be seen */
+int main(int argc, char **argv) {
+  fa_judge_machine *m = fa_judge_machine_host_new(load_kernels(argc > 1 ? argv[1] : NULL), 0);
+  fa_judged_counts counts = {0};
+  char text[FA_JUDGED_TEXT];
+  REQUIRE(m);
+  test_same("rate-host", 30, m, &counts);
+  test_same("causal", 12, m, &counts);
+  test_same("everything", 30, m, &counts);
+  test_same("fills", 30, m, &counts);
+  test_same("edge", 30, m, &counts);
+  fa_judged_text(&counts, text);
+  puts(text);
+  CHECK(counts.gpu > 20 && counts.both > 20 && counts.cpu > 0);
+  test_wrong(m);
+  test_liars(m);
+  fa_judge_machine_host_free(m);
+  return check_done();
+}
