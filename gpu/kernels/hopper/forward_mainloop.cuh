@@ -162,6 +162,15 @@ FA_DEVICE void hopper_clear_ragged_v(const work_tile &work, pipeline_state<C::ST
   hopper_sync_clearing<C>(groups);
 }
 
+/* Waits for a block's V, and issues o += P V. */
+template <class C>
+FA_DEVICE void hopper_issue_pv(float (&o)[C::D / 8][4], const uint32_t (&p_frag)[C::BN / 16][4],
+                               const hopper_descriptors &d, pipeline_state<C::STAGES> v) {
+  mbarrier_wait(hopper_barriers<C>::v_full(v.stage()), v.phase());
+  wgmma_fence();
+  hopper_gemm_pv<C>(o, p_frag, d, v.stage());
+}
+
 /* All key blocks of the work tile that the group sees. */
 template <class C>
 FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], row_state (&rows)[2],
@@ -203,9 +212,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     hopper_take_turn<C>(c.group);
     wgmma_fence();
     hopper_gemm_qk<C>(s[0], d, k.stage());
-    mbarrier_wait(bar::v_full(v.stage()), v.phase());
-    wgmma_fence();
-    hopper_gemm_pv<C>(o, p_frag, d, v.stage());
+    hopper_issue_pv<C>(o, p_frag, d, v);
     hopper_give_turn<C>(c.group);
     wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(k.stage()), c.thread);
@@ -225,9 +232,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   }
   const pipeline_state<C::STAGES> v = k.before();
-  mbarrier_wait(bar::v_full(v.stage()), v.phase());
-  wgmma_fence();
-  hopper_gemm_pv<C>(o, p_frag, d, v.stage());
+  hopper_issue_pv<C>(o, p_frag, d, v);
   wgmma_wait<0>(o);
   hopper_release(bar::v_empty(v.stage()), c.thread);
   c.k = k;
