@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Times libfa_attention.so and cuDNN's attention on the same tensors.
+"""Times libfa_attention.so, cuDNN's attention and FlashAttention 3's on the same tensors.
 
 usage: tests/bench/cudnn.py BENCH_CALL [NAME=]LIBRARY... [--rows REGEX] [--reps N]
 
 BENCH_CALL is build/tests/libbench_call.so, LIBRARY is build/gpu/libfa_attention.so, or several builds of it with distinct
-names. cuDNN comes with PyTorch. Whole calls are timed, in bf16 with 16,384 tokens and 2,048 channels. A chip under load
+names. cuDNN comes with PyTorch, FlashAttention 3 (forward without dropout) with the package fa3-fwd; without it the first line
+says why its column is left out. Whole calls are timed, in bf16 with 16,384 tokens and 2,048 channels. A chip under load
 lowers its clocks, so for every row all participants take turns in random order in one process; the result is the median.
 TFLOP/s are counted as 4 B H S^2 D forward (half of it if causal) and 2.5 times that backward. In brackets: the ratio to
 cuDNN. Rows are named pass:head_dim:seqlen:mask, optionally followed by :dropout (p = 0.1) or :det (deterministic; cuDNN has
@@ -30,7 +31,7 @@ def default_rows():
     """The rows of docs/notes/results.md."""
     for head_dim in (64, 128, 192, 256):
         for which in ("fwd", "bwd"):
-            for seqlen in (2048, 8192, 16384):
+            for seqlen in (512, 2048, 8192, 16384):
                 for mask in ("full", "causal"):
                     yield f"{which}:{head_dim}:{seqlen}:{mask}"
             yield f"{which}:{head_dim}:8192:causal:dropout"
@@ -78,10 +79,20 @@ class Libraries:
         return size.value
 
 
+def flash_attention_3(torch):
+    """FlashAttention 3's forward, or None, and what to say of it. The operator itself: the function around it takes the
+    processor as long as the shortest calls take the GPU."""
+    try:
+        import fa3_fwd_interface  # noqa: F401  registers the operator
+    except ImportError as e:
+        return None, f"no FlashAttention 3 ({e})"
+    return (lambda q, k, v, causal: torch.ops.fa3_fwd.fwd(q, k, v, is_causal=causal, num_splits=1)[0]), "FlashAttention 3"
+
+
 class Row:
     """One row: the tensors, and a function for each participant."""
 
-    def __init__(self, torch, libraries, name):
+    def __init__(self, torch, libraries, fa3, name):
         which, head_dim, seqlen, mask, *more = name.split(":")
         self.torch, self.libraries, self.name = torch, libraries, name
         self.backward, self.causal, self.deterministic = which == "bwd", mask == "causal", "det" in more
@@ -96,6 +107,8 @@ class Row:
         self.subjects = {n: self.ours(n) for n in libraries.opened}
         if not (self.backward and self.deterministic):
             self.subjects["cuDNN"] = self.cudnn()
+        if fa3 and not self.backward and not self.dropout:
+            self.subjects["FA3"] = lambda: fa3(self.q, self.k, self.v, self.causal)
 
     def empty(self, *shape, dtype):
         self.keep.append(self.torch.empty(*shape, device="cuda", dtype=dtype))
@@ -210,12 +223,13 @@ def main(arguments):
         stop("there is no GPU")
     random.seed(1)
     torch.manual_seed(1)
-    print(f"{torch.cuda.get_device_name()}, cuDNN {torch.backends.cudnn.version()}, matrix product of 8192^3 "
+    fa3, said = flash_attention_3(torch)
+    print(f"{torch.cuda.get_device_name()}, cuDNN {torch.backends.cudnn.version()}, {said}, matrix product of 8192^3 "
           f"{matrix_product(torch):.0f} TFLOP/s", flush=True)
     wrong = 0
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
         for name in options.rows:
-            row = Row(torch, libraries, name)
+            row = Row(torch, libraries, fa3, name)
             text = row.text(row.times(options.reps))
             different = row.differences()
             wrong += len(different)

@@ -12,6 +12,7 @@ template <class T_, int D_, int GROUPS_, int BN_, bool APART_, int LAZY_>
 struct hopper_cache_config : hopper_forward_config<T_, D_, plain, GROUPS_, BN_, APART_, LAZY_> {
   static constexpr bool CACHE = true;
   static constexpr int LOADERS = 2;
+  static constexpr bool TURNS = false;
   static constexpr bool SKIPS = false; /* rows of packed heads are few: groups see the same key blocks */
   static constexpr int PRODUCER_REGISTERS = GROUPS_ == 3 ? 32 : 24;
   static constexpr int CONSUMER_REGISTERS = GROUPS_ == 3 ? 160 : 240;

@@ -28,6 +28,8 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
+  /* of the mainloop: warpgroups issue in turns; the first row's exponentials come before O is waited for */
+  static constexpr bool TURNS = GROUPS == 3 || (KIND == plain && D == 128), BY_ROW = GROUPS == 2;
   /* groups may skip whole key blocks, and there are registers for the test */
   static constexpr bool SKIPS = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
   static constexpr int PANELS = (D + 63) / 64;

@@ -44,8 +44,10 @@ template <class C> struct hopper_producer {
     }
     q.next();
   }
-  FA_DEVICE void load(const fa_hopper_params &p, const work_tile &work,
-                      const tile_walk<typename C::MODS> &walk) {
+  /* Returns the scheduler's next tile, which it asks for as late as the answer comes in time: who is busy longer gets less. */
+  FA_DEVICE int load(const fa_hopper_params &p, const work_tile &work, const tile_walk<typename C::MODS> &walk,
+                     tile_scheduler &scheduler) {
+    int next = 0;
     flex_tile ahead = walk.at(walk.end() - 1);
     load_k(p, work, kv, ahead);
     load_q(p, work);
@@ -55,10 +57,13 @@ template <class C> struct hopper_producer {
       if (i > walk.begin()) {
         ahead = walk.at(i - 1);
         load_k(p, work, kv.after(), ahead);
+      } else {
+        next = scheduler.next(p.tiles);
       }
       load_v(p, work, kv, block);
       kv.next();
     }
+    return next;
   }
 };
 
@@ -78,15 +83,13 @@ template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
   tile_scheduler scheduler;
   FA_NO_UNROLL
   for (int tile = scheduler.first(); tile < p.tiles.n;) {
-    const int next = scheduler.next(p.tiles);
     work_tile work = load_work_tile<C>(p, tile);
     const tile_walk<typename C::MODS> walk = hopper_walk<C>(p, work);
     work.blocks = {walk.begin(), walk.end()};
     mbarrier_wait(bar::tile_empty(tile_pipe.stage()), tile_pipe.phase() ^ 1);
     publish_work_tile<C>(tile_pipe, work);
     tile_pipe.next();
-    if (walk.begin() < walk.end()) producer.load(p, work, walk);
-    tile = next;
+    tile = walk.begin() < walk.end() ? producer.load(p, work, walk, scheduler) : scheduler.next(p.tiles);
   }
   mbarrier_wait(bar::tile_empty(tile_pipe.stage()), tile_pipe.phase() ^ 1);
   publish_work_tile<C>(tile_pipe, work_tile{{}, 0, 0, -1, {0, 0}});

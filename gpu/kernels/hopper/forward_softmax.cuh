@@ -19,10 +19,11 @@ FA_DEVICE float hopper_row_max(const float (&s)[TILES][4], int r, float scale_lo
   return LAZY == 2 && multiply(m - row.max, scale_log2) <= 8.0f ? row.max : m;
 }
 
-/* The second half: the row's exponentials. FAR: logits may be as low as -FLT_MAX, which has no finite value
- * in units of log2; if a warp has such a maximum, it is subtracted first. */
+/* What a row's new maximum m makes of it: returns what the exponentials subtract; rescale: the factor for what was summed
+ * so far. FAR: logits may be as low as -FLT_MAX, which has no finite value in units of log2; if a warp has such a maximum,
+ * it is subtracted first. */
 template <int TILES, bool FAR>
-FA_DEVICE float hopper_row_exp(float (&s)[TILES][4], int r, float scale_log2, float m, row_state &row) {
+FA_DEVICE float hopper_row_shift(float (&s)[TILES][4], int r, float scale_log2, float m, row_state &row, float &rescale) {
   float shift = m == -infinity() ? 0.0f : multiply(m, scale_log2), before = row.max;
   if (FAR && any_lane(fabsf(shift) == infinity())) {
     const float base = m == -infinity() ? 0.0f : m;
@@ -34,19 +35,9 @@ FA_DEVICE float hopper_row_exp(float (&s)[TILES][4], int r, float scale_log2, fl
     before -= base;
     shift = 0.0f;
   }
-  const float rescale = exp2_approx(multiply(before, scale_log2) - shift); /* exactly 1 if m is unchanged */
-  float sum = 0.0f;
-  FA_UNROLL
-  for (int n = 0; n < TILES; ++n) {
-    FA_UNROLL
-    for (int e = 2 * r; e < 2 * r + 2; ++e) {
-      s[n][e] = exp2_approx(fmaf(s[n][e], scale_log2, -shift));
-      sum += s[n][e];
-    }
-  }
-  row.sum = row.sum * rescale + sum;
+  rescale = exp2_approx(multiply(before, scale_log2) - shift); /* exactly 1 if m is unchanged */
   row.max = m;
-  return rescale;
+  return shift;
 }
 
 /* True if the softmax is over logits; else over raw scores, which the softmax scales. */
@@ -127,11 +118,22 @@ FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &
   }
 }
 
-/* Scores become exponentials; rescale: the factors for O. */
+/* Key blocks of which all of the group's rows see all keys. row0: the group's first. */
 template <class C>
-FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2], float (&rescale)[2],
-                              const fa_attention_params &p, const work_tile &work, float slope, int row0,
-                              flex_tile block, int thread) {
+FA_DEVICE block_range hopper_unmasked_blocks(const fa_attention_params &p, const work_tile &work, int row0) {
+  int last = row0 + 63;
+  if constexpr (C::CACHE) {
+    row0 >>= work.pack;
+    last >>= work.pack;
+  }
+  const int lo = limits_of_row(p, work.seq, last).lo, hi = limits_of_row(p, work.seq, row0).hi;
+  return {uniform((lo + C::BN - 1) / C::BN), uniform(max_int(hi, 0) / C::BN)};
+}
+
+/* Scores become logits, if the kernel has logits, and what is masked becomes -inf. */
+template <class C>
+FA_DEVICE void hopper_logits(float (&s)[1][C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
+                             float slope, int row0, flex_tile block, block_range unmasked, int thread) {
   /* opaque: what the rare branch needs is computed inside it, not kept in registers across the loop */
   const int first = opaque(row0), key0 = block.tile * C::BN;
   if constexpr (C::FLEX) {
@@ -146,20 +148,42 @@ FA_DEVICE void hopper_softmax(float (&s)[1][C::BN / 8][4], row_state (&rows)[2],
         first + score_row<C>(opaque(thread), 0) + work.seq.shift - key0 - score_col(opaque(thread));
     add_alibi<C>(s, p.scale, slope, static_cast<float>(distance));
   }
-  int row1 = first + 64, row_begin = first;
-  if constexpr (C::CACHE) {
-    row1 = ((first + 63) >> work.pack) + 1;
-    row_begin = first >> work.pack;
-  }
-  if (keys_need_mask(p, work.seq, row_begin, row1, key0, key0 + C::BN))
+  if (block.tile < unmasked.begin || block.tile >= unmasked.end)
     hopper_mask<C>(s[0], p, work, first + score_row<C>(opaque(thread), 0), key0 + score_col(opaque(thread)));
-  const float scale_log2 = hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
-  float m[2]; /* both maxima first, so that neither waits for the other's shuffles */
+}
+
+template <class C> FA_DEVICE float hopper_scale_log2(const fa_attention_params &p) {
+  return hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
+}
+
+/* Both rows' new maxima first, so that neither waits for the other's shuffles; then what follows from them. */
+template <class C>
+FA_DEVICE void hopper_shifts(float (&s)[C::BN / 8][4], float (&shift)[2], float (&rescale)[2], row_state (&rows)[2],
+                             const fa_attention_params &p) {
+  const float scale_log2 = hopper_scale_log2<C>(p);
+  float m[2];
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) m[r] = hopper_row_max<C::BN / 8, C::LAZY>(s[0], r, scale_log2, rows[r]);
+  for (int r = 0; r < 2; ++r) m[r] = hopper_row_max<C::BN / 8, C::LAZY>(s, r, scale_log2, rows[r]);
   FA_UNROLL
   for (int r = 0; r < 2; ++r)
-    rescale[r] = hopper_row_exp<C::BN / 8, C::FLEX>(s[0], r, scale_log2, m[r], rows[r]);
+    shift[r] = hopper_row_shift<C::BN / 8, C::FLEX>(s, r, scale_log2, m[r], rows[r], rescale[r]);
+}
+
+/* A row's logits become exponentials. */
+template <class C>
+FA_DEVICE void hopper_row_exp(float (&s)[C::BN / 8][4], int r, const float (&shift)[2], const float (&rescale)[2],
+                              row_state (&rows)[2], const fa_attention_params &p) {
+  const float scale_log2 = hopper_scale_log2<C>(p);
+  float sum = 0.0f;
+  FA_UNROLL
+  for (int n = 0; n < C::BN / 8; ++n) {
+    FA_UNROLL
+    for (int e = 2 * r; e < 2 * r + 2; ++e) {
+      s[n][e] = exp2_approx(fmaf(s[n][e], scale_log2, -shift[r]));
+      sum += s[n][e];
+    }
+  }
+  rows[r].sum = rows[r].sum * rescale[r] + sum;
 }
 
 template <class C> FA_DEVICE void hopper_rescale(float (&o)[C::D / 8][4], const float (&rescale)[2]) {
