@@ -122,7 +122,7 @@ def main(words):
     if a.table:
         there = {m.key for m in subjects.find(subjects.SUBJECTS[a.what], a.only)}
         rows = [r for r in journal.Journal(path, True).rows.values() if r.key in there]
-        text = table.text_of(rows, known, a.what)
+        text = table.text_of(rows, known, a.what, len(rows) if a.table == "-" else table.MOST_LISTED)
         print(text) if a.table == "-" else table.write(a.table, a.what, text)
         return 0
     found = subjects.find(subjects.SUBJECTS[a.what], a.only)
