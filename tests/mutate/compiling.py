@@ -14,9 +14,12 @@ import schemata
 HERE = "tests/mutate"
 DROPPED = re.compile(r"^-(W\w\S*|g\d?|c)$")
 # What mutants may do and no source should: numbers wrap, lists narrow. What C only warns of is an error in C++.
-MORE = ["-O1", "-g0", "-fwrapv", "-fmax-errors=0", "-fno-diagnostics-show-caret", "-ftemplate-backtrace-limit=0"]
+# An index outside a function's own array is an error that the tests under sanitizers see: it ends the program.
+MORE = ["-O1", "-g0", "-fwrapv", "-fmax-errors=0", "-fno-diagnostics-show-caret", "-ftemplate-backtrace-limit=0",
+        "-fsanitize=bounds,shift", "-fsanitize-undefined-trap-on-error"]
 OF_C = ["-Werror=int-conversion", "-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
 OF_CXX = ["-Wno-narrowing", "-fpermissive", "-w"]
+HOLDS = {"fa_host_kernels": "fa_gpu"}  # a target of objects -> the library that has them
 PLACE = re.compile(r"^(.+?):(\d+):(\d+):\s+(error|note|required|.*)", re.M)
 
 
@@ -134,8 +137,8 @@ class Batch:
                 self.copy(unit)
             with ThreadPoolExecutor(self.jobs) as pool:
                 said = dict(zip(sorted(waiting), pool.map(self.compile_one, sorted(waiting))))
-            bad = set().union(*(blamed(errors, self.folder, places) for errors in said.values() if errors))
             failed = {unit for unit, errors in said.items() if errors}
+            bad = set().union(*(blamed(said[unit], self.folder, places) or self.declared_before(said[unit]) for unit in failed))
             if failed and not bad:
                 raise NotBuilt("does not compile, and nobody is to blame:\n" + said[sorted(failed)[0]][:3000])
             self.left_out += [m for m in self.mutants if m.number in bad]
@@ -143,6 +146,12 @@ class Batch:
             # whoever compiled has compiled mutants that others could not: they stay, and nobody asks for them
             waiting = failed
         return [self.object_of(u) for u, target in sorted(units.items()) if target == self.target]
+
+    def declared_before(self, errors):
+        """The mutants that leave out a statement a little before an error: it may be a declaration that looks like none."""
+        at = [(os.path.relpath(m.group(1), self.folder), int(m.group(2))) for m in map(PLACE.match, errors.splitlines())
+              if m and m.group(4).startswith("error")]
+        return {m.number for m in self.mutants if m.whole and any(m.path == path and 0 <= line - m.line <= 8 for path, line in at)}
 
     def copy(self, unit):
         out = os.path.join(self.folder, unit)
@@ -162,12 +171,15 @@ class Batch:
                               env=dict(os.environ, LC_ALL="C"))
         return done.stderr if done.returncode else None
 
+    def library(self):
+        return f"lib{HOLDS.get(self.target, self.target)}.a"
+
     @staticmethod
     def build_top():
         return os.getcwd()
 
-    def link(self, program, objects):
-        """A program of the build, with these objects before its libraries; its path."""
+    def link(self, program, objects, always=()):
+        """A program of the build, with these objects before its libraries if one of them is the target's; its path."""
         done = subprocess.run(["ninja", "-C", self.build, "-t", "commands", program], capture_output=True, text=True, check=False)
         if done.returncode:
             raise NotBuilt(f"no program {program} in {self.build}: {done.stdout[-300:]}")
@@ -179,7 +191,7 @@ class Batch:
         out = os.path.join(self.folder, program)
         words[words.index("-o") + 1] = out
         at = words.index("-o") + 2
-        words[at:at] = objects
+        words[at:at] = [*(objects if self.library() in map(os.path.basename, words) else ()), *always]
         done = subprocess.run(words, cwd=self.build, capture_output=True, text=True, check=False)
         if done.returncode:
             raise NotBuilt(f"{program} does not link:\n{done.stderr[-2000:]}")

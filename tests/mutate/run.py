@@ -22,6 +22,7 @@ import compiling  # noqa: E402
 import equivalents  # noqa: E402
 import journal  # noqa: E402
 import killing  # noqa: E402
+import programs  # noqa: E402
 import programs_suite  # noqa: E402
 import source  # noqa: E402
 import subjects  # noqa: E402
@@ -46,8 +47,10 @@ def arguments(words):
     p.add_argument("--journal", help="default: BUILD/mutate/WHAT.jsonl")
     p.add_argument("--folder", help="of the mutated sources and programs, below BUILD/mutate; default: WHAT")
     p.add_argument("--batch", type=int, default=1000, help="so many are compiled together")
-    p.add_argument("--budget", type=float, default=1e9, help="seconds of the processor for one mutant; the rest of its cases is left out")
+    p.add_argument("--budget", type=float, nargs="+", default=[1e9],
+                   help="seconds of the processor for one mutant; several: more for those that the first left alive, when all were asked")
     p.add_argument("--dearest", type=float, default=60.0, help="cases that take longer, in seconds, are left out")
+    p.add_argument("--slowest", type=float, default=600.0, help="test programs that take longer, in seconds, are left out")
     p.add_argument("--cases", nargs="*", help="case files in place of all")
     p.add_argument("--backends", nargs="*", help="in place of all")
     p.add_argument("--programs", nargs="*", help="test programs in place of all; without a name: none")
@@ -70,16 +73,16 @@ def chosen(found, a):
 
 
 def suite_of(a, batch, objects):
-    programs = programs_suite.Suite(batch, objects, programs_suite.chosen(a.what, a.programs))
+    tests = programs_suite.Suite(batch, objects, programs.chosen(a.what, a.programs), a.slowest, a.jobs)
     if subjects.SUBJECTS[a.what].suite == "tests":
-        return programs
+        return tests
     return both_suites.Suite(cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest, a.jobs),
-                             programs)
+                             tests)
 
 
-def run_batch(a, some, book):
+def run_batch(a, some, book, known):
     folder = os.path.join(a.build, "mutate", a.folder or a.what)
-    tests = [target for _, target, _ in programs_suite.chosen(a.what, a.programs)]
+    tests = [target for p in programs.chosen(a.what, a.programs) for target in p.targets()]
     batch = compiling.Batch(a.build, folder, subjects.SUBJECTS[a.what].target, some, a.jobs, tests, a.units)
     began = time.time()
     objects = batch.compile()
@@ -89,7 +92,7 @@ def run_batch(a, some, book):
         suite.reach(say)
         ready = time.time()
         say(f"reached in {ready - began:.0f} s")
-        killing.judge_all(batch, suite, book, a.budget, say, a.jobs)
+        killing.judge_all(batch, suite, book, a.budget, say, a.jobs, known)
     finally:
         suite.close()
     now = time.time()
@@ -119,7 +122,7 @@ def main(words):
     if a.table:
         there = {m.key for m in subjects.find(subjects.SUBJECTS[a.what], a.only)}
         rows = [r for r in journal.Journal(path, True).rows.values() if r.key in there]
-        text = table.text_of(rows, known, a.what)
+        text = table.text_of(rows, known, a.what, len(rows) if a.table == "-" else table.MOST_LISTED)
         print(text) if a.table == "-" else table.write(a.table, a.what, text)
         return 0
     found = subjects.find(subjects.SUBJECTS[a.what], a.only)
@@ -132,7 +135,7 @@ def main(words):
     book = journal.Journal(path, a.resume or a.one)
     waiting = [m for m in picked if a.one or m.key not in book.rows]
     for i in range(0, len(waiting), a.batch):
-        run_batch(a, waiting[i:i + a.batch], book)
+        run_batch(a, waiting[i:i + a.batch], book, known)
     return conclude(a, [book.rows[m.key] for m in picked], known)
 
 

@@ -6,6 +6,7 @@ import journal
 
 BEGIN, END = "<!-- mutation: {} -->\n", "<!-- end of mutation: {} -->\n"
 KINDS = ("FAIL", "RACE", "OOB", "DEADLOCK", "CRASH", "HANG", "WASTE")
+MOST_LISTED = 150  # survivors of a subject; of more the table alone tells, on a page
 ALIVE = ("equivalent", "unreached", "survives")
 OPEN = ("unreached", "survives")  # of these somebody has to say why
 
@@ -41,9 +42,11 @@ def line(name, count, columns):
     return f"| {name} | {n} | {killed} | " + " | ".join(str(count[c] or "") for c in columns) + " |"
 
 
-def survivors(rows, known):
+def survivors(rows, known, most=MOST_LISTED):
     """A list of those that nothing killed and nobody excused, then of the excused by class."""
     open_ones = [r for r in rows if word(r, known) in OPEN]
+    if len(open_ones) > most:
+        return f"\n{len(open_ones)} survivors, which are not listed here: `run.py --table -` prints them.\n"
     text = "\nSurvivors that are holes, or not understood yet:\n\n" + "".join(item(r, r.reason or r.outcome) for r in open_ones)
     text += "\nEquivalent:\n\n" + "".join(item(r, ": ".join(known[r.key])) for r in rows if word(r, known) == "equivalent")
     return text
@@ -75,9 +78,9 @@ def write(path, what, text):
         f.write(before + begin + text + end + after)
 
 
-def text_of(rows, known, what):
+def text_of(rows, known, what, most=MOST_LISTED):
     ordered = sorted(rows, key=lambda r: (r.path, r.line, r.kind, r.change))
-    return summary(rows, known, what) + "\n" + table(ordered, known) + survivors(ordered, known)
+    return summary(rows, known, what) + "\n" + table(ordered, known) + survivors(ordered, known, most)
 
 
 def known_equivalents():

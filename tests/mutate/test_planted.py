@@ -70,7 +70,7 @@ def main():
         m.number = number
     with tempfile.TemporaryDirectory() as folder:
         suite = Suite(Program(build(folder, found)))
-        rows = [killing.judge(m, suite, 60) for m in found]
+        rows = [killing.judge(m, suite, 60)[0] for m in found]
         book = journal.Journal(os.path.join(folder, "journal.jsonl"), False)
         for r in rows:
             book.add(r)

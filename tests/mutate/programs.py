@@ -1,0 +1,68 @@
+"""Which of the project's own tests judge a subject.
+
+A test is a command. "@NAME" in it stands for a program of the build, which is linked again with the mutated sources."""
+from dataclasses import dataclass
+
+GOLDEN = ("golden", "check", "tests/golden/reference", "--cases", "tests/golden/reference.json")
+CASES = ("run", "--backend", "host", "--jobs", "1", "-q", "--no-progress", "--fail-fast", "--schedule-seed", "1", "--cases")
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    words: tuple
+
+    def targets(self):
+        return [w[1:] for w in self.words if w.startswith("@")]
+
+
+def tests(*names):
+    """Programs that a test is by itself."""
+    return [Program(name, (f"@test_{name}",)) for name in names]
+
+
+def script(name, path, *targets):
+    return Program(name, ("bash", path, *(f"@{t}" for t in targets)))
+
+
+def judged(name):
+    """A case file of which every case passes."""
+    return Program(f"cases/{name}", ("@fa-verify", *CASES, f"cases/{name}.json"))
+
+
+GOLDENS = Program("golden", ("@fa-verify", *GOLDEN))
+KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_backward", "kv_kernels", "host_kernels", "host_flash",
+                "host_backward", "hopper_backward", "wide")
+PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
+HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in
+                   ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
+                    "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large")]
+REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows",
+                                   "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
+            "compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
+DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_memory", "row_loops")
+CODEC = tests("case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory")
+WHOLE = tests("ref_f32", "sample", "sample_exact", "delivered", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
+JUDGED = tests("ref_f32", "sample", "sample_exact", "padded_lse", "flex", "flex_planted", "flex_slope", "explain_hypotheses", "report_maps")
+LAWS = tests("laws", "laws_class", "within", "cascade")
+RECORDED = Program("recorded", ("@test_recorded", "@fa-verify", "tests/golden"))
+RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
+        script("require", "tests/fuzz/test_require.sh", "faulty_verify"),
+        script("sample_cli", "tests/fuzz/test_sample.sh", "fa-verify", "faulty_verify"),
+        script("waivers", "tests/fuzz/test_waivers.sh", "faulty_verify"),
+        script("campaign", "tests/fuzz/test_campaign.sh", "fa-verify", "faulty_verify"),
+        script("ci_runs", "tests/ci/test_runs.sh", "faulty_verify"),
+        script("untrusted_rules", "tests/untrusted/test_rules.sh", "fa-verify")]
+OF = {
+    "kernels": KERNELS,
+    "plan": [*PLAN, *KERNELS],
+    "ref": [*REF, *HELD, *JUDGED, GOLDENS, *(judged(f) for f in ("gqa", "alibi", "softcap", "mixed", "merge", "sinks"))],
+    "cases": [*DATA, *CODEC, *HELD, *tests("ref_values", "ref_f32", "generate", "delivered"), RECORDED, GOLDENS, RUNS[0]],
+    "fuzz": [*WHOLE, *LAWS, *tests("ci_tier", "untrusted_narrow", "untrusted_group", "delivered"), RECORDED, GOLDENS, *RUNS],
+}
+
+
+def chosen(what, names=None):
+    """Those of these names; None: all."""
+    unique = {p.name: p for p in OF[what]}
+    return [p for p in unique.values() if names is None or p.name in names]
