@@ -82,7 +82,8 @@ void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists 
                       fa_judge_job *x, char **cleared, size_t *cleared_bytes) {
   lay_out_keys(c, backward, l->most_of_turn.keys, a, x);
   *cleared = (char *)x->dk.value;
-  *cleared_bytes = backward ? (size_t)(a->base + a->used - *cleared) : 0;
+  /* Without a base this only measures. */
+  *cleared_bytes = backward && a->base ? (size_t)(a->base + a->used - *cleared) : 0;
   lay_out_rows(c, backward, l->most.rows, a, x);
   lay_out_pairs(backward, &l->most, a, x);
 }
