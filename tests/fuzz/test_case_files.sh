@@ -22,7 +22,8 @@ for file in "$@"; do
   rc=0
   out=$("$fa_verify" run --backend "$backend" --cases "$file" ${part[@]+"${part[@]}"} --report "$work/${#reports[@]}.json" 2>&1) || rc=$?
   reports+=("$work/${#reports[@]}.json")
-  last=$(tail -n 1 <<<"$out")
+  last=$(grep '^tests:' <<<"$out" | tail -n 1)
+  if [ $rc = 4 ] && [ $least = 0 ]; then rc=0; fi # nothing of the share was judged
   printf '%s on %s: exit %d, %s\n' "$file" "$backend" "$rc" "$last"
   if [ $rc != 0 ] || ! grep -qE "^tests:[0-9]+ passed:[$least-9][0-9]* failed:0 skipped:[0-9]+ error:0" <<<"$last"; then
     grep -vE '^(PASS|SKIP)' <<<"$out" | head -n 40
