@@ -34,6 +34,8 @@ typedef struct fa_mistake {
 void fa_mistake_init(fa_mistake *m, const fa_failure *x);
 void fa_mistake_free(fa_mistake *m);
 void fa_mistake_say(fa_mistake *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Whether two inputs may be taken for each other: both are there, and of one shape. */
+bool fa_mistake_fits(const fa_tensor *a, const fa_tensor *b);
 /* Zeroed memory that the mistake owns; NULL: out of memory. */
 void *fa_mistake_alloc(fa_mistake *m, size_t bytes);
 /* Gives the input a copy of its own, row-major; false: out of memory, or there is no such input. */

@@ -23,6 +23,12 @@ void fa_mistake_say(fa_mistake *m, const char *format, ...) {
   va_end(args);
 }
 
+bool fa_mistake_fits(const fa_tensor *a, const fa_tensor *b) {
+  bool same = a->data && b->data && a->rank == b->rank;
+  for (int i = 0; same && i < a->rank; ++i) same = a->shape[i] == b->shape[i];
+  return same;
+}
+
 void *fa_mistake_alloc(fa_mistake *m, size_t bytes) {
   int i = 0;
   while (m->owned[i]) FA_ASSERT(++i < FA_MISTAKE_OWNS);

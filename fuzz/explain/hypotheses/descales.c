@@ -72,12 +72,6 @@ static bool descale_of_other_row(const fa_failure *x, int v, fa_mistake *m) {
   return change_all(x, v, m, of_row);
 }
 
-static bool same_shape(const fa_tensor *a, const fa_tensor *b) {
-  bool same = a->data && b->data && a->rank == b->rank;
-  for (int i = 0; same && i < a->rank; ++i) same = a->shape[i] == b->shape[i];
-  return same;
-}
-
 static bool descale_of_other_tensor(const fa_failure *x, int v, fa_mistake *m) {
   static const fa_tensor_id pairs[][2] = {
       {FA_T_K_DESCALE, FA_T_V_DESCALE}, {FA_T_Q_DESCALE, FA_T_K_DESCALE}, {FA_T_Q_DESCALE, FA_T_V_DESCALE}};
@@ -87,7 +81,7 @@ static bool descale_of_other_tensor(const fa_failure *x, int v, fa_mistake *m) {
   m->in.t[pairs[v][0]] = *b;
   m->in.t[pairs[v][1]] = *a;
   fa_mistake_say(m, "%s exchanged", what[v]);
-  return same_shape(a, b);
+  return fa_mistake_fits(a, b);
 }
 
 const fa_hypothesis fa_hypotheses_of_descales[] = {

@@ -121,15 +121,9 @@ static bool other_page(const fa_failure *x, int v, fa_mistake *m) {
   return true;
 }
 
-static bool same_shape(const fa_tensor *a, const fa_tensor *b) {
-  bool same = a->data && b->data && a->rank == b->rank;
-  for (int i = 0; same && i < a->rank; ++i) same = a->shape[i] == b->shape[i];
-  return same;
-}
-
 static bool exchange(const fa_failure *x, fa_tensor_id is, fa_tensor_id for_what, const char *text,
                      fa_mistake *m) {
-  if (!same_shape(&x->in->t[is], &x->in->t[for_what])) return false;
+  if (!fa_mistake_fits(&x->in->t[is], &x->in->t[for_what])) return false;
   m->in.t[for_what] = x->in->t[is];
   fa_mistake_say(m, "%s", text);
   return true;
