@@ -12,14 +12,15 @@ struct fa_preparing; /* fuzz/one/preparing.h */
 #define FA_EXPLAIN_SECONDS 1.9
 
 /* Who judges: the reference on the CPU; the one on a GPU first, which may only say PASS (fuzz/judging/two.h); the same
- * where there is such a GPU; both. */
+ * where there is such a GPU; both; both, where the GPU's is compiled for the processor. */
 typedef enum fa_judge_choice {
   FA_JUDGE_BY_CPU,
   FA_JUDGE_BY_CUDA,
   FA_JUDGE_BY_AUTO,
-  FA_JUDGE_BY_BOTH
+  FA_JUDGE_BY_BOTH,
+  FA_JUDGE_BY_HOST
 } fa_judge_choice;
-/* "cpu", "cuda", "auto", "both"; NULL: the CPU. */
+/* "cpu", "cuda", "auto", "both", "host"; NULL: the CPU. */
 fa_judge_choice fa_judge_choice_named(const char *name);
 
 typedef struct fa_run_config {

@@ -10,7 +10,7 @@
 #include <sys/random.h>
 
 fa_judge_choice fa_judge_choice_named(const char *name) {
-  static const char *const names[] = {"cpu", "cuda", "auto", "both"};
+  static const char *const names[] = {"cpu", "cuda", "auto", "both", "host"};
   for (int i = 0; name && i < (int)(sizeof names / sizeof *names); ++i)
     if (strcmp(names[i], name) == 0) return (fa_judge_choice)i;
   return FA_JUDGE_BY_CPU;
@@ -117,7 +117,7 @@ static fa_status try_passes(const fa_problem *p, const fa_tensors *in, const fa_
 static fa_status judge_with_trial(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                                   const fa_judge_config *config, fa_judge_trial *t, fa_result *r,
                                   fa_error *err) {
-  fa_error why = {"not surely right"};
+  fa_error why = {""};
   fa_status status = try_passes(p, in, got, config, t, &why);
   const bool left = status == FA_ERR_UNSUPPORTED || status == FA_ERR_MEMORY;
   if (status != FA_OK && !left) return fa_fail(err, status, "the judge on the GPU: %s", why.text);
@@ -130,7 +130,7 @@ static fa_status judge_with_trial(const fa_problem *p, const fa_tensors *in, con
   if (t->passed)
     r->judged.by = FA_JUDGED_BY_BOTH;
   else
-    leave_to_cpu(r, status == FA_ERR_MEMORY ? "more than there is memory for" : why.text);
+    leave_to_cpu(r, status == FA_ERR_MEMORY ? "more than there is memory for" : left ? why.text : t->doubt);
   status = fa_judge_on_cpu(p, in, got, config, r, err);
   return status == FA_OK ? compare(t, r, err) : status;
 }

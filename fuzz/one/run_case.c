@@ -204,8 +204,9 @@ fa_status fa_one_run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t sche
 
 /* Where a GPU is wanted if there is one, there need not be. */
 static fa_status open_machine(const fa_run_config *run, fa_judge_config *config, fa_error *err) {
-  config->both = run->judge == FA_JUDGE_BY_BOTH;
+  config->both = run->judge == FA_JUDGE_BY_BOTH || run->judge == FA_JUDGE_BY_HOST;
   if (run->judge == FA_JUDGE_BY_CPU) return FA_OK;
+  if (run->judge == FA_JUDGE_BY_HOST) return fa_judge_machine_host_open(&config->machine, err);
   const fa_status status = fa_device_machine_open(0, &config->machine, err);
   return run->judge == FA_JUDGE_BY_AUTO ? FA_OK : status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
 }

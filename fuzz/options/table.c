@@ -89,11 +89,11 @@ const fa_option_row fa_options[] = {
      "only this law; repeatable"},
     {"end-to-end", 0, KIND(FLAG), VALUE(ANY), NULL, JUDGES | SHRINK, THEME(JUDGING), FIELD(end_to_end),
      "also judge gradients from the reference's forward"},
-    {"judge", 0, KIND(STRING), VALUE(ONE_OF), "cpu|cuda|auto|both", RUN | RANDOM | REPRO | BENCH,
+    {"judge", 0, KIND(STRING), VALUE(ONE_OF), "cpu|cuda|auto|both|host", RUN | RANDOM | REPRO | BENCH,
      THEME(JUDGING), FIELD(judge),
      "who judges: the reference on the CPU (default); on a GPU, which may only say PASS and leaves the rest "
      "to the CPU; "
-     "the same if there is such a GPU; or both, which must agree"},
+     "the same if there is such a GPU; both, which must agree; both without a GPU, whose kernels run on the processor"},
     {"sample", 0, KIND(SAMPLE), VALUE(ANY), "rows=N,strips=M", JUDGES | SHRINK, THEME(JUDGING), FIELD(sample),
      "judge only N rows of O, LSE and dQ, and M strips of 256 keys of dK and dV, drawn at random; seed=S "
      "draws others"},

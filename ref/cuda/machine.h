@@ -32,5 +32,7 @@ typedef struct fa_judge_machine {
 /* functions NULL: those of this program, which tests replace; most_bytes 0: 1 GiB. NULL: out of memory. */
 fa_judge_machine *fa_judge_machine_host_new(const fa_judge_function *functions, size_t most_bytes);
 void fa_judge_machine_host_free(fa_judge_machine *m);
+/* One for the whole process, made when it is first asked for. */
+fa_status fa_judge_machine_host_open(fa_judge_machine **out, fa_error *err);
 
 #endif

@@ -120,7 +120,13 @@ static void conclude(const output *o, const fa_problem *p, const fa_compare_opti
   t->wrong[t->n++] = wrong > 0;
   v->bad = odd;
   const bool unsure = (v->stat_bad && options->judge_stats) || v->finer;
-  if (odd > 0 || unsure || trivial_passes(o, mean_fails)) t->passed = false;
+  const char *doubt = odd > 0                          ? "not surely right: an element"
+                      : unsure                         ? "not surely right: statistics"
+                      : trivial_passes(o, mean_fails) ? "not surely right: a trivial answer"
+                                                       : NULL;
+  if (!doubt) return;
+  t->passed = false;
+  if (!t->doubt) t->doubt = doubt;
 }
 
 /* ---- a call ---- */
