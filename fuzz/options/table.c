@@ -93,7 +93,8 @@ const fa_option_row fa_options[] = {
      THEME(JUDGING), FIELD(judge),
      "who judges: the reference on the CPU (default); on a GPU, which may only say PASS and leaves the rest "
      "to the CPU; "
-     "the same if there is such a GPU; both, which must agree; both without a GPU, whose kernels run on the processor"},
+     "the same if there is such a GPU; both, which must agree; both without a GPU, whose kernels run on the "
+     "processor"},
     {"sample", 0, KIND(SAMPLE), VALUE(ANY), "rows=N,strips=M", JUDGES | SHRINK, THEME(JUDGING), FIELD(sample),
      "judge only N rows of O, LSE and dQ, and M strips of 256 keys of dK and dV, drawn at random; seed=S "
      "draws others"},

@@ -126,6 +126,13 @@ bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out);
 
 void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
                       const fa_compare_options *opt, fa_verdict *v);
+/* A trivially wrong answer is one that is further than scale * row's scale + floor from the right one. whole false: without
+ * what takes a look at all inputs, which is less. Of the want, only type, shape and steepest are read. */
+typedef struct fa_vacuous_tolerance {
+  double scale, floor;
+} fa_vacuous_tolerance;
+fa_vacuous_tolerance fa_vacuous_tolerance_of(const fa_problem *p, const fa_tensors *in, fa_tensor_id id,
+                                             const fa_want *want, const fa_profile *profile, bool whole);
 /* Of n numbers, which it sorts; 0 of none. */
 double fa_median(double *x, int64_t n);
 /* Median over rows of max bound / scale; 0 if no row has a scale. */

@@ -121,6 +121,18 @@ static double relative_resolution(const fa_want *want, const fa_profile *profile
   return 4 * u;
 }
 
+static void find_tolerance(trial *t) {
+  t->floor = underflow_floor(t);
+  t->logits = 0x1p-22 * logit_size(t);
+}
+
+fa_vacuous_tolerance fa_vacuous_tolerance_of(const fa_problem *p, const fa_tensors *in, fa_tensor_id id,
+                                             const fa_want *want, const fa_profile *profile, bool whole) {
+  trial t = {.p = p, .in = in, .want = want, .profile = profile, .id = id};
+  if (whole) find_tolerance(&t);
+  return (fa_vacuous_tolerance){relative_resolution(want, profile) + t.logits, t.floor};
+}
+
 /* Tests one row of a candidate. False: the check would have caught it. */
 static bool row_passes(trial *t, int64_t row, const double *candidate) {
   const int64_t width = t->want->shape[t->want->rank - 1];
@@ -135,10 +147,7 @@ static bool row_passes(trial *t, int64_t row, const double *candidate) {
     const bool inside = err <= fa_want_bound(t->want, e) * t->accept;
     if (!inside) return false;
     if (t->differs || err <= t->relative * t->want->scale[row]) continue;
-    if (t->floor < 0) {
-      t->floor = underflow_floor(t);
-      t->logits = 0x1p-22 * logit_size(t);
-    }
+    if (t->floor < 0) find_tolerance(t);
     t->differs = err > (t->relative + t->logits) * t->want->scale[row] + t->floor;
   }
   return true;

@@ -19,14 +19,24 @@ FA_DEVICE double bound_at(const fa_judge_want *w, const fa_ulp *ulp, int64_t at)
   return quant + accum + fa_element_half_ulp(size + quant + accum, ulp);
 }
 
+/* An answer that is so far off is surely not another one, though both values may be off by a millionth of a bound. */
+FA_DEVICE bool is_same(const fa_judge_output *o, double err, double bound, double scale) {
+  return err + 0x1p-19 * bound <= (o->by_scale * scale + o->floor) * (1 - 0x1p-10);
+}
+
 /* Whether a candidate in place of the element would be let pass, and whether it is right: clears bits of c->passes. */
 FA_DEVICE void try_candidate(const fa_judge_output *o, int64_t at, double candidate, uint32_t bit,
                              fa_judge_check *c) {
   const double want = o->want.value[at], err = fabs(candidate - want);
   if (!(c->passes & bit) || is_nan(want)) return;
-  if (want != candidate) c->passes &= ~(bit << FA_JUDGE_SAME);
-  const bool finite = is_finite(want) && is_finite(candidate);
-  if (finite ? !(err <= bound_at(&o->want, &o->ulp, at) * o->wide) : want != candidate) c->passes &= ~bit;
+  if (!is_finite(want) || !is_finite(candidate)) {
+    if (want != candidate) c->passes &= ~bit;
+    return;
+  }
+  const double bound = bound_at(&o->want, &o->ulp, at),
+               scale = o->is_lse ? 1 + fabs(want) : o->want.scale[at / o->width];
+  if (!(err <= bound * o->wide)) c->passes &= ~bit;
+  if (!is_same(o, err, bound, scale)) c->passes &= ~(bit << FA_JUDGE_SAME);
 }
 
 /* The neighbouring row on an axis in its place; the last one's neighbour is the first. */
@@ -117,20 +127,44 @@ FA_DEVICE void fa_judge_compare(const fa_judge_job *x, int64_t item) {
   o->check[item] = c;
 }
 
-/* Some rows of a block, once its O is settled: is the mean of the values that one sees outside of a bound? */
+/* A row must be exactly 0: it says nothing about means. */
+FA_DEVICE bool is_exact_zero(const fa_judge_job *x, int64_t row) {
+  bool some = false;
+  for (int64_t i = row * x->c->dv + lane(); i < (row + 1) * x->c->dv; i += WARP)
+    some |= x->want_o.value[i] != 0 || bound_at(&x->want_o, &x->output.ulp, i) != 0;
+  return !warp_any(some);
+}
+
+/* The mean of the values that a row sees, in place of its O. */
+FA_DEVICE void try_mean_of_row(const fa_judge_job *x, const fa_judge_place *p) {
+  const int64_t dv = x->c->dv, row = want_of(x, p), key = p->head->key + p->b->j_begin;
+  bool fails = false, differs = false;
+  if (p->begin >= p->end || is_exact_zero(x, row)) return;
+  for (int64_t i = lane(); i < dv; i += WARP) {
+    const double want = x->want_o.value[row * dv + i];
+    if (is_nan(want)) continue;
+    double sum = 0;
+    for (int64_t j = p->begin; j < p->end; ++j) sum += x->v64[(key + j) * dv + i];
+    const double err = fabs(sum / (double)(p->end - p->begin) - want),
+                 bound = bound_at(&x->want_o, &x->output.ulp, row * dv + i);
+    fails |= err > bound * x->output.wide;
+    differs |= !is_same(&x->output, err, bound, x->want_o.scale[row]);
+  }
+  if (fails) raise_flag(&x->found->flags, FA_JUDGE_MEAN_FAILS);
+  if (differs) raise_flag(&x->found->flags, FA_JUDGE_MEAN_DIFFERS);
+}
+
+/* Some rows of a block, once its O is settled: mostly one of them fails. */
 FA_DEVICE void fa_judge_try_mean(const fa_judge_job *x, int64_t item) {
   const fa_judge_block *b = x->block + item / FA_JUDGE_MEANS;
   const fa_judge_place p = place_of_row(x, b, (item % FA_JUDGE_MEANS * 2 + 1) * b->n / (2 * FA_JUDGE_MEANS));
-  const int64_t dv = x->c->dv, row = want_of(x, &p), key = p.head->key + b->j_begin;
-  bool fails = false;
-  if (p.begin >= p.end) return;
-  for (int64_t i = lane(); i < dv; i += WARP) {
-    double sum = 0;
-    for (int64_t j = p.begin; j < p.end; ++j) sum += x->v64[(key + j) * dv + i];
-    const double want = x->want_o.value[row * dv + i], off = fabs(sum / (double)(p.end - p.begin) - want);
-    fails |= off > bound_at(&x->want_o, &x->output.ulp, row * dv + i) * x->wide;
-  }
-  if (fails) raise_flag(&x->found->flags, FA_JUDGE_MEAN_FAILS);
+  try_mean_of_row(x, &p);
+}
+
+/* All rows. */
+FA_DEVICE void fa_judge_try_means(const fa_judge_job *x, int64_t at) {
+  const fa_judge_place p = place_of(x, at);
+  try_mean_of_row(x, &p);
 }
 
 #endif

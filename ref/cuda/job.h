@@ -66,12 +66,13 @@ typedef struct fa_judge_output {
   fa_ulp ulp;
   double narrow,
       wide; /* factors of bounds: what passes is inside of the first, trivial answers are outside of the second */
+  double by_scale, floor; /* an answer is another one if it is further off than by_scale * scale + floor */
   struct fa_judge_check *check;
 } fa_judge_output;
 
 /* Trivially wrong answers that pass an item (ref/compare/vacuous.c). */
 enum { FA_JUDGE_ZEROS = 1, FA_JUDGE_HEAD = 2, FA_JUDGE_BATCH = 4, FA_JUDGE_ALL = 7 };
-/* Shifted by so much: those that are exactly what is wanted of the item. */
+/* Shifted by so much: those that are surely right there, as far as that can be told. */
 enum { FA_JUDGE_SAME = 3 };
 /* Rows of a block that are tried with the mean of V. */
 enum { FA_JUDGE_MEANS = 8 };
@@ -98,8 +99,8 @@ typedef struct fa_judge_product {
 
 /* What the judge on a device leaves to the one on the CPU, found while it computed. */
 enum { FA_JUDGE_COARSE_LSE = 1, FA_JUDGE_UNKNOWN_P = 2 };
-/* Besides: the mean of the visible V, in place of O, is outside of a bound. */
-enum { FA_JUDGE_MEAN_FAILS = 4 };
+/* Besides: the mean of the visible V, in place of O, is outside of a bound; may be another answer. */
+enum { FA_JUDGE_MEAN_FAILS = 4, FA_JUDGE_MEAN_DIFFERS = 8 };
 
 /* What all kernels tell the host, zeros before. */
 typedef struct fa_judge_found {
@@ -139,7 +140,6 @@ typedef struct fa_judge_job {
   fa_judge_want want_o, want_lse, want_dq, want_dk, want_dv;
   fa_judge_product product;
   fa_judge_output output; /* that is compared */
-  double wide;            /* as fa_judge_output has it */
 } fa_judge_job;
 
 #endif

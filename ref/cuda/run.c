@@ -191,15 +191,19 @@ static fa_status begin_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_err
   return status;
 }
 
+void fa_judge_run_wave(fa_judge_run *run, int64_t n) {
+  const fa_judge_wave *wave = &run->lists.wave[n];
+  run->x.block = run->blocks + wave->first_block;
+  run->x.n_blocks = wave->n_blocks;
+  run->x.wave = wave->first_block;
+}
+
 static fa_status run_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_judge_step *step,
                           fa_judge_step *end, fa_error *err) {
   fa_status status = begin_turn(run, turn, err);
   for (int64_t n = 0; status == FA_OK && n < turn->n_waves; ++n) {
-    const fa_judge_wave *wave = &run->lists.wave[turn->first_wave + n];
-    run->x.block = run->blocks + wave->first_block;
-    run->x.n_blocks = wave->n_blocks;
-    run->x.wave = wave->first_block;
-    status = step(run, turn, wave, err);
+    fa_judge_run_wave(run, turn->first_wave + n);
+    status = step(run, turn, &run->lists.wave[turn->first_wave + n], err);
   }
   return status == FA_OK && end ? end(run, turn, NULL, err) : status;
 }

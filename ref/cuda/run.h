@@ -28,6 +28,8 @@ fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err);
 typedef fa_status fa_judge_step(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
                                 fa_error *err);
 fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *wave, fa_judge_step *end, fa_error *err);
+/* Launches are over the blocks of wave n from here on. */
+void fa_judge_run_wave(fa_judge_run *run, int64_t n);
 /* Everything that is wanted of O and LSE, or of the gradients, on the machine. */
 fa_status fa_judge_compute_forward(fa_judge_run *run, fa_error *err);
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err);

@@ -17,6 +17,13 @@ typedef struct output {
 
 /* ---- on the machine ---- */
 
+static void set_tolerance(const fa_judge_run *run, fa_tensor_id id, bool whole, fa_judge_output *o) {
+  const fa_ref_call *c = run->c;
+  const fa_vacuous_tolerance t = fa_vacuous_tolerance_of(c->p, c->in, id, &c->out->t[id], c->profile, whole);
+  o->by_scale = t.scale;
+  o->floor = t.floor;
+}
+
 static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const fa_want *w, double doubt) {
   const fa_judge_job *x = &run->x;
   const bool lse = id == FA_T_LSE, batch = lse ? w->rank == 3 : w->rank == 4;
@@ -26,19 +33,21 @@ static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const
   const int64_t heads = w->shape[w->rank - 2];
   fa_row_check row;
   fa_compare_row(w, 0, &row);
-  return (fa_judge_output){.want = *wants[at],
-                           .got = *got[at],
-                           .width = w->shape[w->rank - 1],
-                           .piece = fa_judge_piece(id, w),
-                           .n_heads = heads,
-                           .head_step = 1,
-                           .n_batch = batch ? w->shape[0] : 0,
-                           .batch_step = lse ? heads : heads * w->shape[1],
-                           .is_lse = lse,
-                           .ulp = row.ulp,
-                           .narrow = (1 + FA_DEFAULT_SLACK) * (1 - doubt),
-                           .wide = (1 + FA_DEFAULT_SLACK) * (1 + doubt),
-                           .check = run->check};
+  fa_judge_output out = {.want = *wants[at],
+                         .got = *got[at],
+                         .width = w->shape[w->rank - 1],
+                         .piece = fa_judge_piece(id, w),
+                         .n_heads = heads,
+                         .head_step = 1,
+                         .n_batch = batch ? w->shape[0] : 0,
+                         .batch_step = lse ? heads : heads * w->shape[1],
+                         .is_lse = lse,
+                         .ulp = row.ulp,
+                         .narrow = (1 + FA_DEFAULT_SLACK) * (1 - doubt),
+                         .wide = (1 + FA_DEFAULT_SLACK) * (1 + doubt),
+                         .check = run->check};
+  set_tolerance(run, id, false, &out);
+  return out;
 }
 
 /* ---- what its records come to ---- */
@@ -88,12 +97,16 @@ static void keep_worst(const output *o, const fa_judge_check *c, fa_verdict *v) 
   v->worst[at] = point_of(o, c);
 }
 
-/* Whether a trivially wrong answer would be let pass by everything, and is not right by chance. */
-static bool trivial_passes(const output *o, bool mean_fails) {
+/* Whether a trivially wrong answer may be let pass by everything, and not be right. */
+static bool trivial_passes(const output *o) {
   uint32_t passes = FA_JUDGE_ALL | FA_JUDGE_ALL << FA_JUDGE_SAME;
   if (o->id == FA_T_LSE) passes &= ~(uint32_t)FA_JUDGE_ZEROS;
-  for (int64_t i = 0; i < o->items && passes & FA_JUDGE_ALL; ++i) passes &= o->check[i].passes;
-  return (passes & ~(passes >> FA_JUDGE_SAME) & FA_JUDGE_ALL) != 0 || (o->id == FA_T_O && !mean_fails);
+  for (int64_t i = 0; i < o->items; ++i) passes &= o->check[i].passes;
+  return (passes & ~(passes >> FA_JUDGE_SAME) & FA_JUDGE_ALL) != 0;
+}
+
+static bool mean_passes(const fa_judge_found *found) {
+  return !(found->flags & FA_JUDGE_MEAN_FAILS) && found->flags & FA_JUDGE_MEAN_DIFFERS;
 }
 
 static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, fa_verdict *v) {
@@ -103,27 +116,31 @@ static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, 
   keep_worst(o, c, v);
 }
 
-static void conclude(const output *o, const fa_problem *p, const fa_compare_options *options, bool mean_fails,
-                     fa_judge_trial *t) {
+static const char *doubt_of(const output *o, const fa_verdict *v, const fa_judge_found *found,
+                            const fa_compare_options *options) {
+  if (v->bad > 0) return "not surely right: an element";
+  if ((v->stat_bad && options->judge_stats) || v->finer) return "not surely right: statistics";
+  if (trivial_passes(o) || (o->id == FA_T_O && mean_passes(found)))
+    return "not surely right: a trivial answer";
+  return NULL;
+}
+
+static void conclude(const output *o, const fa_problem *p, const fa_judge_found *found,
+                     const fa_compare_options *options, fa_judge_trial *t) {
   fa_verdict *v = &t->verdict[t->n];
   fa_stats stats = {0};
-  int64_t odd = 0, wrong = 0;
+  int64_t wrong = 0;
   *v = (fa_verdict){.id = o->id, .rank = o->got->rank, .dtype = o->got->dtype, .judged = true};
   for (int64_t i = 0; i < o->items; ++i) {
     add_item(o, &o->check[i], &stats, v);
-    odd += o->check[i].odd;
+    v->bad += o->check[i].odd;
     wrong += o->check[i].wrong;
   }
   if (v->n_worst > 0) v->worst_ratio = v->worst[0].ratio;
   v->tightness = tightness(o);
   fa_stats_judge(&stats, p, options, v);
   t->wrong[t->n++] = wrong > 0;
-  v->bad = odd;
-  const bool unsure = (v->stat_bad && options->judge_stats) || v->finer;
-  const char *doubt = odd > 0                          ? "not surely right: an element"
-                      : unsure                         ? "not surely right: statistics"
-                      : trivial_passes(o, mean_fails) ? "not surely right: a trivial answer"
-                                                       : NULL;
+  const char *doubt = doubt_of(o, v, found, options);
   if (!doubt) return;
   t->passed = false;
   if (!t->doubt) t->doubt = doubt;
@@ -131,6 +148,13 @@ static void conclude(const output *o, const fa_problem *p, const fa_compare_opti
 
 /* ---- a call ---- */
 
+static fa_status make_records(fa_judge_run *run, int64_t items, fa_judge_check *check, fa_error *err) {
+  fa_status status = fa_judge_launch(run, FA_JUDGE_KERNEL_compare, items, err);
+  if (status != FA_OK) return status;
+  return run->m->download(run->m->self, check, run->check, (size_t)items * sizeof *check, err);
+}
+
+/* Mostly a trivial answer fails, or is right, and nobody has to look at all inputs to tell. */
 static fa_status compare(fa_judge_run *run, const fa_judge_found *found, fa_tensor_id id,
                          const fa_tensor *got, const fa_compare_options *options, fa_judge_trial *t,
                          fa_error *err) {
@@ -139,29 +163,51 @@ static fa_status compare(fa_judge_run *run, const fa_judge_found *found, fa_tens
   if (items == 0) return FA_OK;
   fa_judge_check *check = malloc((size_t)items * sizeof *check);
   if (!check) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  run->x.output = output_of(run, id, w, options->doubt);
-  fa_status status = fa_judge_launch(run, FA_JUDGE_KERNEL_compare, items, err);
-  if (status == FA_OK)
-    status = run->m->download(run->m->self, check, run->check, (size_t)items * sizeof *check, err);
   const output o = {id, w, got, check, items, items / (w->n / w->shape[w->rank - 1])};
-  if (status == FA_OK) conclude(&o, run->c->p, options, found->flags & FA_JUDGE_MEAN_FAILS, t);
+  run->x.output = output_of(run, id, w, options->doubt);
+  fa_status status = make_records(run, items, check, err);
+  if (status == FA_OK && trivial_passes(&o)) {
+    set_tolerance(run, id, true, &run->x.output);
+    status = make_records(run, items, check, err);
+  }
+  if (status == FA_OK) conclude(&o, run->c->p, found, options, t);
   free(check);
   return status;
+}
+
+/* No row that was tried with a mean is outside of a bound: looks at all of them. The values are there if they are those of the
+ * only turn; else it stays a doubt. */
+static fa_status try_means(fa_judge_run *run, fa_judge_found *found, fa_error *err) {
+  fa_status status = FA_OK;
+  if (found->flags & FA_JUDGE_MEAN_FAILS) return FA_OK;
+  found->flags |= FA_JUDGE_MEAN_DIFFERS;
+  if (run->lists.n_turns != 1) return FA_OK;
+  set_tolerance(run, FA_T_O, true, &run->x.output);
+  status = run->m->clear(run->m->self, &run->x.found->flags, sizeof run->x.found->flags, err);
+  for (int64_t n = 0; status == FA_OK && n < run->lists.n_waves; ++n) {
+    fa_judge_run_wave(run, n);
+    status = fa_judge_launch(run, FA_JUDGE_KERNEL_try_means, run->lists.wave[n].rows, err);
+  }
+  return status == FA_OK ? fa_judge_run_found(run, found, err) : status;
+}
+
+static fa_status compute(fa_judge_run *run, fa_judge_found *found, double doubt, fa_error *err) {
+  fa_wants *out = run->c->out;
+  if (!run->backward) run->x.output = output_of(run, FA_T_O, &out->t[FA_T_O], doubt);
+  fa_status status = run->backward ? fa_judge_compute_backward(run, err) : fa_judge_compute_forward(run, err);
+  if (status == FA_OK) status = fa_judge_run_found(run, found, err);
+  out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = run->c->p->softcap > 0 ? found->steepest : 1;
+  return status == FA_OK && !run->backward ? try_means(run, found, err) : status;
 }
 
 static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_compare_options *options,
                              fa_judge_trial *t, fa_error *err) {
   static const fa_tensor_id ids[2][3] = {{FA_T_O, FA_T_LSE, FA_T_LSE}, {FA_T_DQ, FA_T_DK, FA_T_DV}};
   const int n = run->backward ? 3 : 2;
-  fa_judge_found found;
+  fa_judge_found found = {0};
   const fa_wants *out = run->c->out;
-  fa_row_check o;
   if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n == 0) return FA_OK;
-  if (fa_compare_row(&out->t[FA_T_O], 0, &o))
-    run->x.output.ulp = o.ulp; /* for what is tried before it is compared */
-  run->x.wide = (1 + FA_DEFAULT_SLACK) * (1 + options->doubt);
-  fa_status status = run->backward ? fa_judge_compute_backward(run, err) : fa_judge_compute_forward(run, err);
-  if (status == FA_OK) status = fa_judge_run_found(run, &found, err);
+  fa_status status = compute(run, &found, options->doubt, err);
   for (int i = 0; status == FA_OK && i < n; ++i) {
     const fa_tensor_id id = ids[run->backward][i];
     status = compare(run, &found, id, &got->t[id], options, t, err);

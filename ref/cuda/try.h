@@ -13,7 +13,7 @@ typedef struct fa_judge_trial {
   bool wrong
       [FA_JUDGE_OUTPUTS]; /* an element is outside of every bound that the reference may have, or not of its class */
   bool passed;            /* all that was compared is surely right */
-  const char *doubt;      /* why not, a few words for a count; NULL: it did pass */
+  const char *doubt; /* why not, a few words for a count; NULL: it did pass */
 } fa_judge_trial;
 
 /* Compares the subject's O and LSE, or with backward its gradients, computed from these; adds to the trial, which is

@@ -54,6 +54,9 @@ COMPARED = [
     ("worst element of the first row", "check.cuh", "c->worst = at;", ";"),
     ("quant left out of the bound", "check.cuh", "quant = w->quant[at], accum", "quant = 0 * w->quant[at], accum"),
     ("trivially wrong answers not tried", "check.cuh", "if (!(c->passes & bit) || is_nan(want)) return;", "c->passes &= ~bit;"),
+    ("what passes taken for what is right", "check.cuh", "return err + 0x1p-19 * bound <=", "return true || bound <="),
+    ("a mean that passes taken for right", "check.cuh", "differs |= !is_same(", "differs |= false && !is_same("),
+    ("a mean that passes taken for one that fails", "check.cuh", "fails |= err > bound * x->output.wide;", "fails = true;"),
     ("bound of the neighbouring element", "check.cuh", "accum = w->accum[at];", "accum = w->accum[at ^ 1];"),
 ]
 

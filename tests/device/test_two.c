@@ -17,15 +17,26 @@ typedef struct subject {
   fa_profile profile;
 } subject;
 
-static void run_subject(const char *profile, int64_t index, subject *s) {
+static void make_subject(const char *profile, int64_t index, subject *s) {
+  fa_error err = {""};
+  *s = (subject){.in = {{{0}}}};
+  REQUIRE(fa_generate(profile, 5, index, &s->c, &err) == FA_OK);
+  REQUIRE(fa_case_build(&s->c, &s->in, &err) == FA_OK);
+}
+
+static void run_made(subject *s) {
   fa_outcome outcome;
   fa_error err = {""};
-  REQUIRE(fa_generate(profile, 5, index, &s->c, &err) == FA_OK);
-  REQUIRE(fa_case_build(&s->c, &s->in, &err) == FA_OK && fa_tensors_clone(&s->got, &s->in, &err) == FA_OK);
+  REQUIRE(fa_tensors_clone(&s->got, &s->in, &err) == FA_OK);
   fa_backend_ref_f32.profile(NULL, &s->c.problem, &s->profile);
   const fa_run_options run = {.passes = FA_PASS_FORWARD | (s->c.problem.backward ? FA_PASS_BACKWARD : 0),
                               .n_threads = 1};
   REQUIRE(fa_backend_ref_f32.run(NULL, &s->c.problem, &s->got, &run, &outcome, &err) == FA_OK);
+}
+
+static void run_subject(const char *profile, int64_t index, subject *s) {
+  make_subject(profile, index, s);
+  run_made(s);
 }
 
 static void free_subject(subject *s) {
@@ -93,7 +104,9 @@ static void expect(const subject *s, fa_judge_machine *m, bool both, fa_status s
   fa_error err = {""};
   REQUIRE(r);
   CHECK_MSG(judge(s, m, both, r, &err) == status, "%s", err.text);
-  if (status == FA_OK) CHECK(r->state == state && strncmp(r->judged.left, says, strlen(says)) == 0);
+  if (status == FA_OK)
+    CHECK_MSG(r->state == state && strncmp(r->judged.left, says, strlen(says)) == 0,
+              "%s, left: \"%s\", not \"%s\"", fa_state_name(r->state), r->judged.left, says);
   if (status != FA_OK) CHECK_MSG(strstr(err.text, says), "%s", err.text);
   fa_result_free(r);
   free(r);
@@ -152,6 +165,7 @@ typedef struct liar {
   fa_judge_machine machine, *honest;
   float bounds; /* accum and quant of O become this many times as large; 0: they do not */
   float bounds_dv;
+  float accum;   /* of O, unless it is 0 */
   double values; /* O is moved by this */
   bool fails;
 } liar;
@@ -185,6 +199,7 @@ static fa_status lie_launch(void *self, fa_judge_kernel kernel, const fa_judge_j
   if (kernel == FA_JUDGE_KERNEL_settle_forward) {
     widen(&job->want_o, job->o.n, l->bounds);
     for (int64_t i = 0; i < job->o.n; ++i) job->want_o.value[i] += l->values;
+    for (int64_t i = 0; l->accum > 0 && i < job->o.n; ++i) job->want_o.accum[i] = l->accum;
   }
   if (kernel == FA_JUDGE_KERNEL_settle_key) widen(&job->want_dv, job->got_dv.n, l->bounds_dv);
   return status;
@@ -218,10 +233,37 @@ static void test_liars(fa_judge_machine *m) {
   expect(&s, &shifted.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "the judges disagree: o[");
   expect(&s, &broken.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "it fell over");
   /* A bound that lets zeros pass is not relied on, and the CPU has a better one. */
-  expect(&s, &blind.machine, false, FA_OK, FA_UNTESTED, "not surely right");
+  expect(&s, &blind.machine, false, FA_OK, FA_UNTESTED, "not surely right: a trivial answer");
   put_just_wrong(&s);
   expect(&s, m, false, FA_OK, FA_FAIL, "not surely right");
   expect(&s, &wide.machine, true, FA_ERR_DEVICE, FA_FAIL, "the judges disagree: o[");
+  free_subject(&s);
+}
+
+static void move(const fa_tensor *t, double by, double times) {
+  int64_t index[FA_MAX_RANK];
+  for (int64_t e = 0; e < fa_tensor_count(t); ++e) {
+    fa_tensor_unravel(t, e, index);
+    fa_tensor_set(t, index, by + times * fa_tensor_get(t, index));
+  }
+}
+
+/* A bound that lets nothing trivial pass but the mean of V: one head, whose values are all about 16. */
+static void test_mean(fa_judge_machine *m) {
+  liar wide = liar_on(m);
+  subject s;
+  wide.machine.self = &wide;
+  wide.accum = 8;
+  make_subject("rate-host", 0, &s);
+  for (int64_t i = 1; s.c.problem.batch > 1 || s.c.problem.heads_q > 1 || s.c.problem.seqlen_k < 64; ++i) {
+    free_subject(&s);
+    make_subject("rate-host", i, &s);
+  }
+  move(&s.in.t[FA_T_Q], 0, 16);
+  move(&s.in.t[FA_T_V], 16, 16);
+  run_made(&s);
+  expect(&s, m, false, FA_OK, FA_UNTESTED, "");
+  expect(&s, &wide.machine, false, FA_OK, FA_UNTESTED, "not surely right: a trivial answer");
   free_subject(&s);
 }
 
@@ -241,6 +283,7 @@ int main(int argc, char **argv) {
   CHECK(counts.gpu > 20 && counts.both > 20 && counts.cpu > 0);
   test_wrong(m);
   test_liars(m);
+  test_mean(m);
   fa_judge_machine_host_free(m);
   return check_done();
 }
