@@ -26,9 +26,10 @@ static bool is_audited(void) {
 
 /* Every output is there and has its type and shape. */
 static bool has_outputs(const fa_tensors *in, const fa_tensors *got, const fa_judge_config *config) {
-  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
+  const int n = !config->backward ? 2 : in->t[FA_T_DBIAS].data ? 6 : 5;
   const fa_contract *c = config->contract;
-  for (int i = 0; i < (config->backward ? 5 : 2); ++i) {
+  for (int i = 0; i < n; ++i) {
     const fa_tensor *t = &got->t[ids[i]], *as = &in->t[ids[i]];
     bool same = t->data && t->dtype == as->dtype && t->rank == as->rank && (!c || c->outputs >> ids[i] & 1);
     for (int a = 0; same && a < t->rank; ++a) same = t->shape[a] == as->shape[a];

@@ -4,6 +4,7 @@
  * shares the bias element. This costs two more GEMMs per tile, only in calls with a bias gradient. */
 #include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
+#include "ref/attention/outputs.h"
 #include "ref/attention/team.h"
 
 #include <math.h>
@@ -22,8 +23,8 @@ static void add_bound_row(const fa_ref_call *c, const fa_bound_scratch *b, int64
   double u_p = c->profile->u_p_in_ds;
   const bool lost = b->overflows || b->ds_overflows; /* somewhere in the tile */
   for (int64_t j = 0; j < n; ++j) {
-    out->accum[at + j] += (float)((b->ge[k * n + j] + u_p * b->g[k * n + j]) * b->unit_ds * 1.0001);
-    out->quant[at + j] += (float)(b->g[k * n + j] * b->unit_ds * 1.0001);
+    out->accum[at + j] += fa_bound_dbias_term(b->ge[k * n + j] + u_p * b->g[k * n + j], b->unit_ds);
+    out->quant[at + j] += fa_bound_dbias_term(b->g[k * n + j], b->unit_ds);
     if (lost && b->ge[k * n + j] > 0) out->accum[at + j] = INFINITY;
   }
 }
@@ -71,38 +72,38 @@ static void dbias_item(void *context, int thread, int64_t item) {
     }
 }
 
-/* Final bound of a sum of n elements in f32. */
-static void finish(const fa_ref_call *c, fa_want *out, const int64_t *shape) {
-  int64_t n = (shape[0] == 1 ? c->p->batch : 1) * (shape[1] == 1 ? c->heads_q : 1) *
-              (shape[2] == 1 ? c->p->seqlen_q : 1);
-  double growth = n > 1 ? (double)n * 0x1p-24 : 0, slack = 1.0001 + growth;
+static void finish(const fa_ref_call *c, fa_want *out) {
+  const int64_t n = fa_bound_dbias_terms(c->p);
   for (int64_t x = 0; x < out->n; ++x) {
     if (out->accum[x] == 0 && out->quant[x] == 0 && out->value[x] == 0)
       continue; /* no visible pair: must be exactly 0 */
-    out->accum[x] = (float)(slack * (out->accum[x] + growth * out->quant[x]) +
-                            (double)n * (FA_F32_TINY + c->profile->floor_dbias));
+    out->accum[x] = fa_bound_dbias(c->profile, n, out->accum[x], out->quant[x]);
     out->quant[x] = 0;
   }
 }
 
-fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err) {
+fa_status fa_ref_dbias_output(fa_ref_call *c, fa_error *err) {
   const fa_problem *p = c->p;
+  const int64_t shape[4] = {p->bias.per_batch ? p->batch : 1, p->bias.per_head ? p->heads_q : 1,
+                            p->bias.per_query ? p->seqlen_q : 1, p->seqlen_k};
+  return fa_want_init(&c->out->t[FA_T_DBIAS], p->dtype, 4, shape, c->profile != NULL, err);
+}
+
+fa_status fa_ref_dbias(fa_ref_call *c, fa_error *err) {
   fa_dbias_job f = {.base = {.c = c, .rows = fa_rows_best()}};
-  f.shape[0] = p->bias.per_batch ? p->batch : 1;
-  f.shape[1] = p->bias.per_head ? p->heads_q : 1;
-  f.shape[2] = p->bias.per_query ? p->seqlen_q : 1;
-  f.shape[3] = p->seqlen_k;
-  f.blocks = f.shape[2] > 1 ? (f.shape[2] + FA_BLOCK_M - 1) / FA_BLOCK_M : 1;
   fa_ref_team team = {0};
-  fa_status status = fa_want_init(&c->out->t[FA_T_DBIAS], p->dtype, 4, f.shape, c->profile != NULL, err);
-  int64_t n_items = f.shape[0] * f.shape[1] * f.blocks;
-  if (status || c->out->t[FA_T_DBIAS].n == 0) return status;
+  fa_want *out = &c->out->t[FA_T_DBIAS];
+  fa_status status = fa_ref_dbias_output(c, err);
+  if (status || out->n == 0) return status;
+  memcpy(f.shape, out->shape, sizeof f.shape);
+  f.blocks = f.shape[2] > 1 ? (f.shape[2] + FA_BLOCK_M - 1) / FA_BLOCK_M : 1;
+  const int64_t n_items = f.shape[0] * f.shape[1] * f.blocks;
   status = fa_ref_team_init(&team, c, true, n_items, err);
   f.base.scratch = team.scratch;
   f.base.bound = team.bound;
   for (int t = 0; team.bound && t < team.n; ++t) team.bound[t].plain = true;
   if (status == FA_OK) fa_parallel(team.n, n_items, dbias_item, &f);
-  if (status == FA_OK && c->profile) finish(c, &c->out->t[FA_T_DBIAS], f.shape);
+  if (status == FA_OK && c->profile) finish(c, out);
   fa_ref_team_free(&team);
   return status;
 }

@@ -10,5 +10,7 @@ fa_status fa_ref_forward_outputs(fa_ref_call *c, fa_error *err);
 void fa_ref_forward_finish(fa_ref_call *c);
 /* dQ, dK and dV, zeros. */
 fa_status fa_ref_backward_outputs(fa_ref_call *c, fa_error *err);
+/* Of dBias alone, zeros. */
+fa_status fa_ref_dbias_output(fa_ref_call *c, fa_error *err);
 
 #endif

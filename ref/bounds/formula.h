@@ -13,6 +13,14 @@ FA_BOTH float fa_bound_alibi_error(double slope, double distance, double x) {
   return (float)(FA_F32_UNIT * (4 * fabs(slope * distance) + 2 * fabs(x)));
 }
 
+/* The error of a score after a bias was added: x. */
+FA_BOTH bool fa_bound_bias_swallows(double bias, double x) {
+  return fabs(bias) >= 0x1p80 && x == bias; /* in f32 as in double: exact */
+}
+FA_BOTH float fa_bound_bias_error(float e, double bias, double x) {
+  return fa_bound_bias_swallows(bias, x) ? 0 : e + (float)(FA_F32_UNIT * (2 * fabs(bias) + 2 * fabs(x)));
+}
+
 typedef struct fa_bound_cap {
   float e, slope, error; /* of the score; derivative of the step and its error */
 } fa_bound_cap;

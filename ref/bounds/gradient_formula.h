@@ -79,6 +79,25 @@ FA_BOTH double fa_bound_greatest_ds(const fa_ref_call *c, double unit_ds) {
   return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * unit_ds;
 }
 
+/* ---- dBias ---- */
+
+/* A pair's share of an element's errors, or magnitudes, which are in units of dS. */
+FA_BOTH float fa_bound_dbias_term(double size, double unit_ds) {
+  return (float)(size * unit_ds * 1.0001);
+}
+
+/* How many pairs are summed in an element. */
+FA_BOTH int64_t fa_bound_dbias_terms(const fa_problem *p) {
+  const int64_t batch = p->bias.per_batch ? 1 : p->batch, heads = p->bias.per_head ? 1 : p->heads_q;
+  return batch * heads * (p->bias.per_query ? 1 : p->seqlen_q);
+}
+
+/* Of a sum of n elements in f32: their errors, and magnitudes. */
+FA_BOTH float fa_bound_dbias(const fa_profile *f, int64_t n, float errors, float size) {
+  const double growth = n > 1 ? (double)n * 0x1p-24 : 0, slack = 1.0001 + growth;
+  return (float)(slack * (errors + growth * size) + (double)n * (FA_F32_TINY + f->floor_dbias));
+}
+
 /* Turns one element's scaled sums into quant, accum and noise; n terms were summed. */
 typedef struct fa_bound_sums {
   double unit, gamma, tiny;

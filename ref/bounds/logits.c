@@ -77,9 +77,8 @@ static void bias_errors(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
   fa_ref_load_row(t, fa_ref_bias_row(c, r->e, r->h, i) + j0 * t->stride[3] * (int64_t)fa_dtype_size(t->dtype),
                   t->stride[3], n, row);
   for (int64_t j = 0; j < n; ++j) {
-    /* The bias is so large that the sum equals it, in f32 as in double: exact. */
-    bool swallows = fabs(row[j]) >= 0x1p80 && x[j] == row[j];
-    e[j] = swallows ? 0 : e[j] + (float)(u * (2 * fabs(row[j]) + 2 * fabs(x[j])));
+    const bool swallows = fa_bound_bias_swallows(row[j], x[j]);
+    e[j] = fa_bound_bias_error(e[j], row[j], x[j]);
     if (e_score) /* a hidden pair has no error to pass on to its row */
       e_score[j] = swallows || !isfinite(x[j]) ? 0 : e_score[j] + (float)(c->profile->u_scores * fabs(x[j]));
   }

@@ -25,10 +25,11 @@ enum { OPERAND = sizeof(double) + 2 * sizeof(float), SUMS = sizeof(double) + 3 *
 fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes) {
   const size_t both = (size_t)(c->d + c->dv), wide = (size_t)(c->d > c->dv ? c->d : c->dv);
   const size_t f = sizeof(float), g = sizeof(double);
+  const bool plain = backward && c->p->bias.grad;
   return (fa_judge_room){.key_bytes = both * (backward ? OPERAND + SUMS : OPERAND) + 4 * f,
                          .row_bytes =
                              (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row),
-                         .pair_bytes = backward ? 2 * g + 8 * f : g + 4 * f,
+                         .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0),
                          .turn_bytes = bytes / 2 < MOST ? bytes / 2 : MOST,
                          .wave_bytes = bytes / 2 < MOST ? bytes / 2 : MOST};
 }
@@ -61,7 +62,8 @@ static void lay_out_rows(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->do2 = floats(a, n * c->dv);
 }
 
-static void lay_out_pairs(bool backward, const fa_judge_wave *w, fa_judge_arena *a, fa_judge_job *x) {
+static void lay_out_pairs(const fa_ref_call *c, bool backward, const fa_judge_wave *w, fa_judge_arena *a,
+                          fa_judge_job *x) {
   const int64_t n = w->pairs;
   x->s = doubles(a, n);
   x->e = floats(a, n);
@@ -74,6 +76,11 @@ static void lay_out_pairs(bool backward, const fa_judge_wave *w, fa_judge_arena 
   x->g = floats(a, n);
   x->g2 = floats(a, n);
   x->ge = floats(a, n);
+  if (c->p->bias.grad) {
+    x->plain_ds = doubles(a, n);
+    x->plain_g = floats(a, n);
+    x->plain_ge = floats(a, n);
+  }
   x->key_terms = floats(a, w->keys);
   x->key_exact = floats(a, w->keys);
 }
@@ -85,7 +92,7 @@ void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists 
   /* Without a base this only measures. */
   *cleared_bytes = backward && a->base ? (size_t)(a->base + a->used - *cleared) : 0;
   lay_out_rows(c, backward, l->most.rows, a, x);
-  lay_out_pairs(backward, &l->most, a, x);
+  lay_out_pairs(c, backward, &l->most, a, x);
 }
 
 fa_judge_want fa_judge_lay_out_want(fa_judge_arena *a, const fa_want *like) {

@@ -17,6 +17,7 @@ static fa_status pairs(fa_judge_run *run, const fa_judge_turn *turn, const fa_ju
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_delta, w->rows, err);
   if (status == FA_OK) status = fa_judge_multiply(run, turn, w, products, 4, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_differentiate, w->rows, err);
+  if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dbias, c->out->t[FA_T_DBIAS].n, err);
   return status;
 }
 
@@ -55,9 +56,17 @@ static fa_status end(fa_judge_run *run, const fa_judge_turn *turn, const fa_judg
   return fa_judge_launch(run, FA_JUDGE_KERNEL_settle_key, turn->keys, err);
 }
 
+fa_status fa_judge_backward_outputs(fa_ref_call *c, fa_error *err) {
+  const fa_status status = fa_ref_backward_outputs(c, err);
+  return status == FA_OK && c->p->bias.grad ? fa_ref_dbias_output(c, err) : status;
+}
+
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err) {
-  const fa_status status = fa_judge_run_open(run, err);
-  return status == FA_OK ? fa_judge_run_turns(run, wave, end, err) : status;
+  fa_status status = fa_judge_run_open(run, err);
+  if (status == FA_OK) status = fa_judge_run_turns(run, wave, end, err);
+  return status == FA_OK
+             ? fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dbias, run->c->out->t[FA_T_DBIAS].n, err)
+             : status;
 }
 
 static fa_status compute(fa_judge_run *run, fa_judge_found *found, fa_error *err) {
@@ -67,6 +76,7 @@ static fa_status compute(fa_judge_run *run, fa_judge_found *found, fa_error *err
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dq, &out->t[FA_T_DQ], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dk, &out->t[FA_T_DK], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dv, &out->t[FA_T_DV], err);
+  if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dbias, &out->t[FA_T_DBIAS], err);
   return status;
 }
 
@@ -75,13 +85,12 @@ fa_status fa_judge_backward(fa_judge_machine *m, const fa_problem *p, const fa_t
                             fa_wants *out, fa_error *err) {
   fa_ref_call c;
   fa_judge_found found = {0};
-  fa_judge_run run = {.m = m,
-                      .c = &c,
-                      .backward = true,
-                      .input = {in->t[FA_T_Q], in->t[FA_T_K], in->t[FA_T_V], in->t[FA_T_DO], *given_o,
-                                *given_lse, in->t[FA_T_DLSE]}};
+  fa_judge_run run = {.m = m, .c = &c, .backward = true};
+  fa_judge_run_take(&run, in, NULL);
+  run.input[FA_JUDGE_IN_O] = *given_o;
+  run.input[FA_JUDGE_IN_LSE] = *given_lse;
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
-  if (status == FA_OK) status = fa_ref_backward_outputs(&c, err);
+  if (status == FA_OK) status = fa_judge_backward_outputs(&c, err);
   if (status == FA_OK && (out->t[FA_T_DQ].n > 0 || out->t[FA_T_DK].n > 0))
     status = compute(&run, &found, err);
   out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = p->softcap > 0 ? found.steepest : 1;

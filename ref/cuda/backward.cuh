@@ -68,6 +68,7 @@ FA_DEVICE void clear_pair(const fa_judge_job *x, int64_t pair) {
   x->e[pair] = x->d[pair] = 0;
   x->w[pair] = x->w2[pair] = x->we[pair] = 0;
   x->g[pair] = x->g2[pair] = x->ge[pair] = 0;
+  if (x->plain_ds) x->plain_ds[pair] = x->plain_g[pair] = x->plain_ge[pair] = 0;
 }
 
 /* The error of a P of a row about which nothing is known; e: what its exponent alone may do. */
@@ -81,8 +82,21 @@ FA_DEVICE float unknown_weight(const fa_judge_job *x, double exponent, float e) 
 
 /* Sums of a row, a lane's part. */
 typedef struct fa_judge_part {
-  double terms, steepest;
+  double terms, plain_terms, steepest;
 } fa_judge_part;
+
+/* What dBias takes of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
+FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, int64_t pair, double P,
+                          double ds, float e, bool dropped, double z, fa_judge_part *part) {
+  fa_pair_limits plain = *limits;
+  plain.floor_ds = plain.per_u_ds = 0;
+  const fa_pair_gradient terms =
+      fa_element_gradient(&plain, P, x->dp[pair], e, x->d[pair], dropped, z, false, 1, 0);
+  x->plain_ds[pair] = ds;
+  x->plain_g[pair] = terms.g;
+  x->plain_ge[pair] = terms.ge;
+  part->plain_terms += terms.part;
+}
 
 /* One pair, whose score and its relative error of P are known: P Z and dS in place, the terms of all bounds, and in e and
  * d what is summed by key. */
@@ -101,6 +115,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, near);
   const bool overflows = f->u_ds > 0 && !(terms.g + terms.ge <= fa_bound_most_ds(c, limits->per_unit));
   const double ds = P * ((dropped ? z : 1) * dp - delta);
+  if (x->plain_ds) keep_plain(x, limits, pair, P, ds, score->e, dropped, z, part);
   x->s[pair] = P * (dropped ? z : 1);
   x->dp[pair] = capped ? ds * ((1 - score->th) * (1 + score->th)) : ds;
   x->w[pair] = terms.w;
@@ -150,7 +165,7 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   const fa_judge_chain chain = chain_of(x, &p);
   const fa_pair_limits limits = limits_of(x, &p, row);
   fa_bound_spread spread = row->spread;
-  fa_judge_part part = {0, 0};
+  fa_judge_part part = {0, 0, 0};
   if (row->least > 0)
     add_spread(
         &p, [&](int64_t j) { return score_of(x, &chain, x->s[p.pair + j], x->e[p.pair + j], j).x; }, &spread);
@@ -158,11 +173,13 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N)
     differentiate_tile(x, &p, t0, row, &chain, &limits, &part);
   part.terms = warp_sum(part.terms);
+  part.plain_terms = warp_sum(part.plain_terms);
   part.steepest = warp_max(part.steepest);
   warp_sync();
   if (lane() != 0) return;
   row->spread = spread;
   row->terms = part.terms;
+  row->plain_terms = part.plain_terms;
   raise_to(&x->found->steepest, part.steepest);
 }
 

@@ -1,14 +1,16 @@
-/* From q.k to a score, for one pair: softcap and ALiBi, and how far off a kernel's score may be. */
+/* From q.k to a score, for one pair: softcap, ALiBi, bias and what a mask of bits hides, and how far off a kernel's score may
+ * be. */
 #ifndef FA_REF_CUDA_CHAIN_CUH
 #define FA_REF_CUDA_CHAIN_CUH
 
-#include "ref/cuda/find.cuh"
+#include "ref/cuda/load.cuh"
 
 /* What all pairs of a row have in common. */
 typedef struct fa_judge_chain {
-  double k, tiny;   /* of the product's error */
-  double slope;     /* ALiBi's; present: with_alibi */
-  int64_t distance; /* of the block's first key */
+  double k, tiny;    /* of the product's error */
+  double slope;      /* ALiBi's; present: with_alibi */
+  int64_t distance;  /* of the block's first key */
+  int64_t bias, bit; /* of the row's pair with the block's first key: element of the bias; bit of the mask */
   bool with_alibi, with_cap;
 } fa_judge_chain;
 
@@ -21,6 +23,8 @@ FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p
   out.tiny = fa_bound_lost_scores(c, unit_q, unit_k);
   out.slope = p->b->slope;
   out.distance = p->i + p->e->sk - p->e->sq - p->b->j_begin;
+  out.bias = fa_ref_bias_index(c->p, p->head->b, p->b->h, p->i) * c->p->seqlen_k + p->b->j_begin;
+  out.bit = 8 * p->head->bytes + p->i * p->e->sk + p->b->j_begin;
   out.with_alibi = c->p->alibi.present;
   out.with_cap = c->p->softcap > 0;
   return out;
@@ -31,6 +35,17 @@ typedef struct fa_judge_score {
   double x, th;
   float e, slope, slope_error;
 } fa_judge_score;
+
+/* What is added to a score, and what hides it. All errors are of the final one. */
+FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_t j, fa_judge_score *s) {
+  const double distance = (double)(t->distance - j),
+               bias = x->bias.data ? load_element(&x->bias, t->bias + j) : 0;
+  if (t->with_alibi) s->x -= t->slope * fabs(distance);
+  if (x->bias.data) s->x += bias;
+  if (t->with_alibi) s->e += fa_bound_alibi_error(t->slope, distance, s->x);
+  if (x->bias.data) s->e = fa_bound_bias_error(s->e, bias, s->x);
+  if (x->bits.data && !fa_ref_mask_bit((const unsigned char *)x->bits.data, t->bit + j)) s->x = -INFINITY;
+}
 
 /* s: scale * q.k; e: |q| |k| in units; j: from the block's first key on. */
 FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
@@ -50,11 +65,7 @@ FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t
     out.slope = cap.slope;
     out.slope_error = cap.error;
   }
-  if (t->with_alibi) {
-    const double distance = (double)(t->distance - j);
-    out.x -= t->slope * fabs(distance);
-    out.e += fa_bound_alibi_error(t->slope, distance, out.x);
-  }
+  move_score(x, t, j, &out);
   return out;
 }
 
@@ -62,17 +73,20 @@ FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t
 FA_DEVICE double factor_of(const fa_judge_job *x, const fa_judge_place *p, int64_t j) {
   const fa_problem *problem = x->c->p;
   if (!(problem->dropout.p > 0)) return 1;
-  const bool kept =
-      fa_ref_flash_keep(&problem->dropout, problem->heads_q, 7, p->head->b, p->b->h, p->i, p->b->j_begin + j);
+  const bool kept = fa_ref_keep(problem, 0, p->e->drop_keys, p->head->b, p->b->h, p->i, p->b->j_begin + j);
   return kept ? 1 / (1 - problem->dropout.p) : 0;
 }
 
-/* How far a row's visible logits are apart: fa_bound_spread. score(j) is that of key j. */
+/* How far a row's visible logits are apart, each from the one before it: fa_bound_spread. score(j) is that of key j. */
 template <typename F> FA_DEVICE void add_spread(const fa_judge_place *p, const F &score, fa_bound_spread *s) {
   double sum = 0, n = 0;
   for (int64_t j = p->begin + 1 + lane(); j < p->end; j += WARP) {
-    const double apart = fabs(score(j) - score(j - 1));
-    if (!(apart < INFINITY)) continue; /* one of them has no weight */
+    const double at = score(j);
+    if (at == -INFINITY) continue; /* it has no weight */
+    int64_t before = j - 1;
+    while (before >= p->begin && score(before) == -INFINITY) --before;
+    if (before < p->begin) continue;
+    const double apart = fabs(at - score(before));
     sum += apart < s->most ? apart : s->most;
     ++n;
   }

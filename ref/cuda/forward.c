@@ -45,7 +45,8 @@ static fa_status compute(fa_judge_run *run, fa_error *err) {
 fa_status fa_judge_forward(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in,
                            const fa_ref_options *opt, fa_wants *out, fa_error *err) {
   fa_ref_call c;
-  fa_judge_run run = {.m = m, .c = &c, .input = {in->t[FA_T_Q], in->t[FA_T_K], in->t[FA_T_V]}};
+  fa_judge_run run = {.m = m, .c = &c};
+  fa_judge_run_take(&run, in, NULL);
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
   if (status == FA_OK) status = fa_ref_forward_outputs(&c, err);
   if (status == FA_OK && out->t[FA_T_O].n > 0) status = compute(&run, err);

@@ -19,6 +19,7 @@ typedef struct fa_judge_head {
   int64_t key, key_strip; /* keys, and strips of FA_STRIP keys, of the turn's heads before it */
   int64_t want;           /* row of K and dK that is its key 0's; the next key's is heads_kv further */
   int64_t first_block, end_block; /* of the query heads that read it */
+  int64_t bytes;                  /* of a mask of bits: its sequence's first */
   double largest_k, largest_v;    /* magnitudes; 0, written on the machine */
 } fa_judge_head;
 
@@ -43,6 +44,7 @@ typedef struct fa_judge_row {
   double max, sum;          /* forward: of scores; of exponentials */
   double lse, delta, extra; /* backward: what P is made from; part of each exponent's error */
   double terms;             /* sum of the terms of its bounds */
+  double plain_terms;       /* without what the score chain multiplies them by */
   double least;             /* fa_bound_least_spread_of_ds */
   float e_delta, max_q;
   fa_bound_spread spread;
@@ -124,6 +126,7 @@ typedef struct fa_judge_job {
   int64_t n_heads, n_blocks, wave; /* wave: its first block, of the call's */
   fa_judge_found *found;
   fa_judge_tensor q, k, v, d_o, o, lse, dlse, got_dq, got_dk, got_dv; /* O ..: the subject's */
+  fa_judge_tensor bias, got_dbias, bits;                              /* bits: bytes */
   fa_judge_tensor whole; /* where its largest element is looked for, and goes */
   double *whole_to;
   /* operands: [keys of the turn][D | Dv], [rows of the wave][D | Dv]; magnitudes are in units, 2: squares */
@@ -133,11 +136,14 @@ typedef struct fa_judge_job {
   /* panels; s: scores, then P Z; dp: dP, then dS. e, d: products of magnitudes, then sums' terms by key */
   double *s, *dp;
   float *e, *d, *w, *w2, *we, *g, *g2, *ge;
+  double *
+      plain_ds; /* NULL without dBias; before the score chain and roundings: dS, its bound's terms and errors */
+  float *plain_g, *plain_ge;
   float *key_terms, *key_exact; /* [keys of the wave's blocks] */
   fa_judge_sums_of acc;         /* [rows of the wave]: O, or dQ */
   fa_judge_sums_of dk, dv;      /* [keys of the turn] */
   float *dk_terms, *dv_exact;
-  fa_judge_want want_o, want_lse, want_dq, want_dk, want_dv;
+  fa_judge_want want_o, want_lse, want_dq, want_dk, want_dv, want_dbias;
   fa_judge_product product;
   fa_judge_output output; /* that is compared */
 } fa_judge_job;

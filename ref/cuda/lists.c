@@ -26,13 +26,22 @@ static fa_judge_block block_at(const fa_ref_call *c, const fa_ref_sequence *e, i
                           .slope = fa_ref_alibi_slope(c, e->b, h)};
 }
 
+static int64_t first_byte(const fa_ref_call *c, int64_t b) {
+  const int64_t index[FA_MAX_RANK] = {b};
+  return c->p->mask_bits.present ? (int64_t)fa_tensor_get(&c->in->t[FA_T_MASK_INDPTR], index) : 0;
+}
+
 static void list_all(const fa_ref_call *c, fa_judge_lists *l) {
   int64_t n = 0;
   for (int64_t b = 0; b < c->p->batch; ++b)
     for (int64_t hk = 0; hk < c->heads_kv; ++hk) {
       const fa_ref_sequence *e = &c->entry[b];
       fa_judge_head *head = &l->head[l->n_heads++];
-      *head = (fa_judge_head){.b = b, .sk = e->sk, .sq = e->sq, .want = fa_ref_k_index(c, e, hk, 0, 1)};
+      *head = (fa_judge_head){.b = b,
+                              .sk = e->sk,
+                              .sq = e->sq,
+                              .want = fa_ref_k_index(c, e, hk, 0, 1),
+                              .bytes = first_byte(c, b)};
       head->first_block = n;
       for (int64_t m = 0; m < c->group; ++m)
         for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) {

@@ -29,6 +29,33 @@ static void lay_out_staged(const fa_judge_run *run, fa_judge_arena *a, staged *s
   }
 }
 
+void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got) {
+  static const struct {
+    int to;
+    fa_tensor_id id;
+    bool backward, output;
+  } table[] = {
+      {FA_JUDGE_IN_Q, FA_T_Q, false, false},
+      {FA_JUDGE_IN_K, FA_T_K, false, false},
+      {FA_JUDGE_IN_V, FA_T_V, false, false},
+      {FA_JUDGE_IN_BIAS, FA_T_BIAS, false, false},
+      {FA_JUDGE_IN_BITS, FA_T_MASK_BITS, false, false},
+      {FA_JUDGE_IN_DO, FA_T_DO, true, false},
+      {FA_JUDGE_IN_DLSE, FA_T_DLSE, true, false},
+      {FA_JUDGE_IN_O, FA_T_O, false, true},
+      {FA_JUDGE_IN_LSE, FA_T_LSE, false, true},
+      {FA_JUDGE_IN_DQ, FA_T_DQ, true, true},
+      {FA_JUDGE_IN_DK, FA_T_DK, true, true},
+      {FA_JUDGE_IN_DV, FA_T_DV, true, true},
+      {FA_JUDGE_IN_DBIAS, FA_T_DBIAS, true, true},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
+    if (table[i].backward && !run->backward) continue;
+    if (table[i].output && !got) continue;
+    run->input[table[i].to] = (table[i].output ? got : in)->t[table[i].id];
+  }
+}
+
 static void copy_dense(const fa_tensor *t, char *to) {
   fa_tensor dense = *t;
   int64_t stride = 1;
@@ -63,8 +90,9 @@ static fa_judge_tensor tensor_of(const fa_judge_run *run, const staged *there, i
 
 static void use_staged(fa_judge_run *run, const staged *there) {
   fa_judge_job *x = &run->x;
-  fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,   &x->k,    &x->v,      &x->d_o,    &x->o,
-                                          &x->lse, &x->dlse, &x->got_dq, &x->got_dk, &x->got_dv};
+  fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,    &x->k,         &x->v,      &x->d_o,    &x->o,
+                                          &x->lse,  &x->dlse,      &x->got_dq, &x->got_dk, &x->got_dv,
+                                          &x->bias, &x->got_dbias, &x->bits};
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) *to[i] = tensor_of(run, there, i);
   x->c = there->c;
   run->heads = there->head;
@@ -97,6 +125,7 @@ static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, staged *s, char 
   x->want_dq = fa_judge_lay_out_want(a, &out->t[FA_T_DQ]);
   x->want_dk = fa_judge_lay_out_want(a, &out->t[FA_T_DK]);
   x->want_dv = fa_judge_lay_out_want(a, &out->t[FA_T_DV]);
+  x->want_dbias = fa_judge_lay_out_want(a, &out->t[FA_T_DBIAS]);
   int64_t items = 0;
   for (int id = 0; run->compares && id < FA_T_COUNT; ++id) {
     const int64_t n = fa_judge_items((fa_tensor_id)id, &out->t[id]);

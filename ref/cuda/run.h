@@ -5,7 +5,23 @@
 #include "ref/cuda/arrays.h"
 #include "ref/cuda/machine.h"
 
-enum { FA_JUDGE_INPUTS = 10 }; /* Q, K, V, dO, O, LSE, dLSE, dQ, dK, dV */
+/* What is uploaded, by its place in `input`; O ..: the subject's. */
+enum {
+  FA_JUDGE_IN_Q,
+  FA_JUDGE_IN_K,
+  FA_JUDGE_IN_V,
+  FA_JUDGE_IN_DO,
+  FA_JUDGE_IN_O,
+  FA_JUDGE_IN_LSE,
+  FA_JUDGE_IN_DLSE,
+  FA_JUDGE_IN_DQ,
+  FA_JUDGE_IN_DK,
+  FA_JUDGE_IN_DV,
+  FA_JUDGE_IN_BIAS,
+  FA_JUDGE_IN_DBIAS,
+  FA_JUDGE_IN_BITS,
+  FA_JUDGE_INPUTS
+};
 
 typedef struct fa_judge_run {
   fa_judge_machine *m;
@@ -22,6 +38,8 @@ typedef struct fa_judge_run {
   fa_judge_head *heads;
 } fa_judge_run;
 
+/* Sets what is to be uploaded: the inputs of its pass, and unless got is NULL the subject's outputs. */
+void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got);
 /* Copies the call and its tensors to the machine and makes its outputs, with the shapes of c->out, zeros there. */
 fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err);
 /* Computes `wave` for all waves, after each turn's keys were loaded; after a turn's last one `end`, which may be NULL. */
@@ -33,6 +51,8 @@ void fa_judge_run_wave(fa_judge_run *run, int64_t n);
 /* Everything that is wanted of O and LSE, or of the gradients, on the machine. */
 fa_status fa_judge_compute_forward(fa_judge_run *run, fa_error *err);
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err);
+/* What is wanted of a backward, zeros. */
+fa_status fa_judge_backward_outputs(fa_ref_call *c, fa_error *err);
 /* Elements of an item of the comparison, and items of an output. */
 int64_t fa_judge_piece(fa_tensor_id id, const fa_want *w);
 int64_t fa_judge_items(fa_tensor_id id, const fa_want *w);

@@ -24,28 +24,51 @@ static void set_tolerance(const fa_judge_run *run, fa_tensor_id id, bool whole, 
   o->floor = t.floor;
 }
 
+typedef struct sides {
+  const fa_judge_want *want;
+  const fa_judge_tensor *got;
+} sides;
+
+static sides sides_of(const fa_judge_job *x, fa_tensor_id id) {
+  switch (id) {
+  case FA_T_O:
+    return (sides){&x->want_o, &x->o};
+  case FA_T_LSE:
+    return (sides){&x->want_lse, &x->lse};
+  case FA_T_DQ:
+    return (sides){&x->want_dq, &x->got_dq};
+  case FA_T_DK:
+    return (sides){&x->want_dk, &x->got_dk};
+  case FA_T_DV:
+    return (sides){&x->want_dv, &x->got_dv};
+  default:
+    return (sides){&x->want_dbias, &x->got_dbias};
+  }
+}
+
+/* Heads are the axis before the last, but of a bias the second. */
+static void set_neighbours(fa_tensor_id id, const fa_want *w, fa_judge_output *o) {
+  const bool lse = id == FA_T_LSE, bias = id == FA_T_DBIAS, batch = lse ? w->rank == 3 : w->rank == 4;
+  o->n_heads = bias ? w->shape[1] : w->shape[w->rank - 2];
+  o->head_step = bias ? w->shape[2] : 1;
+  o->n_batch = batch ? w->shape[0] : 0;
+  o->batch_step = lse ? o->n_heads : w->shape[1] * w->shape[2];
+}
+
 static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const fa_want *w, double doubt) {
-  const fa_judge_job *x = &run->x;
-  const bool lse = id == FA_T_LSE, batch = lse ? w->rank == 3 : w->rank == 4;
-  const fa_judge_want *wants[] = {&x->want_o, &x->want_lse, &x->want_dq, &x->want_dk, &x->want_dv};
-  const fa_judge_tensor *got[] = {&x->o, &x->lse, &x->got_dq, &x->got_dk, &x->got_dv};
-  const int at = id == FA_T_O ? 0 : lse ? 1 : id == FA_T_DQ ? 2 : id == FA_T_DK ? 3 : 4;
-  const int64_t heads = w->shape[w->rank - 2];
+  const sides s = sides_of(&run->x, id);
   fa_row_check row;
   fa_compare_row(w, 0, &row);
-  fa_judge_output out = {.want = *wants[at],
-                         .got = *got[at],
+  fa_judge_output out = {.want = *s.want,
+                         .got = *s.got,
                          .width = w->shape[w->rank - 1],
                          .piece = fa_judge_piece(id, w),
-                         .n_heads = heads,
-                         .head_step = 1,
-                         .n_batch = batch ? w->shape[0] : 0,
-                         .batch_step = lse ? heads : heads * w->shape[1],
-                         .is_lse = lse,
+                         .is_lse = id == FA_T_LSE,
                          .ulp = row.ulp,
                          .narrow = (1 + FA_DEFAULT_SLACK) * (1 - doubt),
                          .wide = (1 + FA_DEFAULT_SLACK) * (1 + doubt),
                          .check = run->check};
+  set_neighbours(id, w, &out);
   set_tolerance(run, id, false, &out);
   return out;
 }
@@ -202,8 +225,8 @@ static fa_status compute(fa_judge_run *run, fa_judge_found *found, double doubt,
 
 static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_compare_options *options,
                              fa_judge_trial *t, fa_error *err) {
-  static const fa_tensor_id ids[2][3] = {{FA_T_O, FA_T_LSE, FA_T_LSE}, {FA_T_DQ, FA_T_DK, FA_T_DV}};
-  const int n = run->backward ? 3 : 2;
+  static const fa_tensor_id ids[2][4] = {{FA_T_O, FA_T_LSE}, {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS}};
+  const int n = run->backward ? 4 : 2;
   fa_judge_found found = {0};
   const fa_wants *out = run->c->out;
   if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n == 0) return FA_OK;
@@ -221,14 +244,10 @@ fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensor
   fa_ref_call c;
   fa_wants out;
   fa_judge_run run = {.m = m, .c = &c, .backward = backward, .compares = true};
-  const fa_tensor *const t = in->t, *const g = got->t;
-  const fa_tensor forward[] = {t[FA_T_Q], t[FA_T_K], t[FA_T_V], {0}, g[FA_T_O], g[FA_T_LSE]};
-  const fa_tensor gradients[] = {t[FA_T_Q],   t[FA_T_K],    t[FA_T_V],  t[FA_T_DO], g[FA_T_O],
-                                 g[FA_T_LSE], t[FA_T_DLSE], g[FA_T_DQ], g[FA_T_DK], g[FA_T_DV]};
-  const int n = backward ? 10 : 6;
-  for (int i = 0; i < n; ++i) run.input[i] = backward ? gradients[i] : forward[i];
+  fa_judge_run_take(&run, in, got);
   fa_status status = fa_ref_call_init(&c, p, in, opt, &out, err);
-  if (status == FA_OK) status = backward ? fa_ref_backward_outputs(&c, err) : fa_ref_forward_outputs(&c, err);
+  if (status == FA_OK)
+    status = backward ? fa_judge_backward_outputs(&c, err) : fa_ref_forward_outputs(&c, err);
   if (status == FA_OK) status = compare_all(&run, got, options, trial, err);
   fa_judge_run_close(&run);
   fa_ref_call_free(&c);

@@ -5,7 +5,7 @@
 #include "ref/compare/verdict.h"
 #include "ref/cuda/judge.h"
 
-enum { FA_JUDGE_OUTPUTS = 5 }; /* O, LSE, dQ, dK, dV */
+enum { FA_JUDGE_OUTPUTS = 6 }; /* O, LSE, dQ, dK, dV, dBias */
 
 typedef struct fa_judge_trial {
   int n;

@@ -2,6 +2,7 @@
 #include "ref/engine/call.h"
 
 #include "cases/tensors/descale.h"
+#include "ref/engine/dropout.h"
 #include "ref/engine/topk.h"
 
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static void sequence_init(const fa_ref_call *c, int64_t b, fa_ref_sequence *e) {
   }
   e->k_first += leftpad;
   e->sk = e->sk > leftpad ? e->sk - leftpad : 0;
+  e->drop_keys = fa_ref_dropout_keys(p, b);
   e->shift = p->mask.align == FA_ALIGN_TOP_LEFT ? 0 : e->sk - e->sq;
 }
 

@@ -14,12 +14,13 @@ enum { FA_BLOCK_M = 256, FA_BLOCK_N = 256 };
 /* One sequence of the batch. */
 typedef struct fa_ref_sequence {
   int64_t b;
-  int64_t sq, sk;  /* its query rows; its effective keys: used ones minus leftpad */
-  int64_t shift;   /* of the mask: 0 or sk - sq */
-  int64_t q_first; /* its first row on the token axis (0 unless variable length) */
-  int64_t k_first; /* the same for keys, leftpad included; kvcache: leftpad */
-  int64_t row;     /* index on the batch axis of K and V (the cache row), -1: variable length or paged */
-  int64_t n_old;   /* kvcache: effective keys below this come from the cache, the others from k_new */
+  int64_t sq, sk;    /* its query rows; its effective keys: used ones minus leftpad */
+  int64_t shift;     /* of the mask: 0 or sk - sq */
+  int64_t q_first;   /* its first row on the token axis (0 unless variable length) */
+  int64_t k_first;   /* the same for keys, leftpad included; kvcache: leftpad */
+  int64_t row;       /* index on the batch axis of K and V (the cache row), -1: variable length or paged */
+  int64_t drop_keys; /* fa_ref_dropout_keys */
+  int64_t n_old;     /* kvcache: effective keys below this come from the cache, the others from k_new */
 } fa_ref_sequence;
 
 /* Rotated rows (kvcache with rotary): rounded to the I/O type as the kernel stores them. */

@@ -15,16 +15,7 @@ static void row_flash(const fa_problem *p, int64_t b, int64_t h, int64_t i, int6
   fa_rows_best()->flash_dropout(&r, j0, n, z);
 }
 
-static bool keep_memeff(const fa_problem *p, int rounds, uint64_t n) {
-  uint64_t block = n / 4;
-  uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), 0, 0}, word[4];
-  fa_ref_philox(p->dropout.seed, rounds, counter, word);
-  float u = (float)word[n % 4] * 0x1p-32f + 0x1p-33f;
-  return u > (float)p->dropout.p;
-}
-
-/* Number of keys in the scheme's row term. */
-static int64_t sequence_keys(const fa_problem *p, int64_t b) {
+int64_t fa_ref_dropout_keys(const fa_problem *p, int64_t b) {
   int64_t n = p->seqlen_k;
   if (p->cu_seqlens_k.n > 0) n = (int64_t)p->cu_seqlens_k.v[b + 1] - p->cu_seqlens_k.v[b];
   if (p->seqused_k.n > 0) n = p->seqused_k.v[b];
@@ -32,18 +23,8 @@ static int64_t sequence_keys(const fa_problem *p, int64_t b) {
   return n;
 }
 
-/* rounds: of the generator; 0: as many as the family's has. */
-static bool keep_by(const fa_problem *p, int rounds, int64_t b, int64_t h, int64_t i, int64_t j) {
-  if (p->dropout.p == 0) return true;
-  if (p->family != FA_MEMEFF)
-    return fa_ref_flash_keep(&p->dropout, p->heads_q, rounds > 0 ? rounds : 7, b, h, i, j);
-  uint64_t head = (uint64_t)(b * p->heads_q + h) * (uint64_t)p->seqlen_q * (uint64_t)p->seqlen_k;
-  return keep_memeff(p, rounds > 0 ? rounds : 10,
-                     p->dropout.offset + head + (uint64_t)i * (uint64_t)sequence_keys(p, b) + (uint64_t)j);
-}
-
 bool fa_ref_dropout_keep(const fa_problem *p, int64_t b, int64_t h, int64_t i, int64_t j) {
-  return keep_by(p, 0, b, h, i, j);
+  return fa_ref_keep(p, 0, fa_ref_dropout_keys(p, b), b, h, i, j);
 }
 
 /* A row by a generator with other rounds, the mask inverted, or another factor of what is kept. */
@@ -52,7 +33,7 @@ static void row_astray(const fa_ref_call *c, int64_t b, int64_t h, int64_t i, in
   const fa_ref_twist *t = c->twist;
   const double scale = t->drop_factor > 0 ? t->drop_factor : 1 / (1 - c->p->dropout.p);
   for (int64_t j = 0; j < n; ++j) {
-    const bool keep = keep_by(c->p, t->drop_rounds, b, h, i, j0 + j);
+    const bool keep = fa_ref_keep(c->p, t->drop_rounds, c->entry[b].drop_keys, b, h, i, j0 + j);
     z[j] = keep != t->drop_inverted ? scale : 0;
   }
 }

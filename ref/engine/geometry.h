@@ -1,4 +1,4 @@
-/* Which keys a row sees by their positions, and which pairs flash's dropout keeps: shared with the judge on a device. */
+/* Which keys a row sees by their positions, and which pairs dropout keeps: shared with the judge on a device. */
 #ifndef FA_REF_ENGINE_GEOMETRY_H
 #define FA_REF_ENGINE_GEOMETRY_H
 
@@ -62,6 +62,40 @@ FA_BOTH bool fa_ref_flash_keep(const fa_dropout *d, int64_t heads_q, int rounds,
   fa_ref_philox(d->seed, rounds, counter, word);
   const int64_t r = i % 16, col = j % 32, n = (col / 8) * 4 + (r / 8) * 2 + (col & 1);
   return (uint8_t)(word[n / 4] >> (8 * (n % 4))) <= fa_ref_flash_threshold(d->p);
+}
+
+/* n: the pair's number, offset included. */
+FA_BOTH bool fa_ref_memeff_keep(const fa_dropout *d, int rounds, uint64_t n) {
+  const uint64_t block = n / 4;
+  const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), 0, 0};
+  uint32_t word[4];
+  fa_ref_philox(d->seed, rounds, counter, word);
+  const float u = (float)word[n % 4] * 0x1p-32f + 0x1p-33f;
+  return u > (float)d->p;
+}
+
+/* By the family's generator. rounds: of the generator; 0: as many as the family's has. keys: of the sequence, in memeff's row
+ * term (fa_ref_dropout_keys). */
+FA_BOTH bool fa_ref_keep(const fa_problem *p, int rounds, int64_t keys, int64_t b, int64_t h, int64_t i,
+                         int64_t j) {
+  if (p->dropout.p == 0) return true;
+  if (p->family != FA_MEMEFF)
+    return fa_ref_flash_keep(&p->dropout, p->heads_q, rounds > 0 ? rounds : 7, b, h, i, j);
+  const uint64_t head = (uint64_t)(b * p->heads_q + h) * (uint64_t)p->seqlen_q * (uint64_t)p->seqlen_k;
+  return fa_ref_memeff_keep(&p->dropout, rounds > 0 ? rounds : 10,
+                            p->dropout.offset + head + (uint64_t)i * (uint64_t)keys + (uint64_t)j);
+}
+
+/* Bit n of a mask: the byte's bits from the least significant. */
+FA_BOTH bool fa_ref_mask_bit(const unsigned char *bytes, int64_t n) {
+  return bytes[n >> 3] >> (n & 7) & 1;
+}
+
+/* The row of a bias (and its gradient), [b|1, h|1, q|1]. */
+FA_BOTH int64_t fa_ref_bias_index(const fa_problem *p, int64_t b, int64_t h, int64_t i) {
+  const int64_t of_batch = p->bias.per_batch ? b : 0, of_head = p->bias.per_head ? h : 0;
+  const int64_t heads = p->bias.per_head ? p->heads_q : 1, rows = p->bias.per_query ? p->seqlen_q : 1;
+  return (of_batch * heads + of_head) * rows + (p->bias.per_query ? i : 0);
 }
 
 #endif

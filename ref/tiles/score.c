@@ -1,6 +1,7 @@
 /* From q.k to the final score: softcap, score_mod, ALiBi, bias, mask. */
 #include "ref/tiles/score.h"
 
+#include "ref/engine/geometry.h"
 #include "ref/engine/topk.h"
 
 #include <math.h>
@@ -76,8 +77,7 @@ static void hide_blocks(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, i
   }
 }
 
-/* Pairs of row i from key j0 on that a custom mask hides. The number of a bit is 64 bits wide, and the file's own way
- * to it: the byte's bits from the least significant. */
+/* Pairs of row i from key j0 on that a custom mask hides. The number of a bit is 64 bits wide. */
 static void hide_bits(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, int64_t j0, int64_t begin,
                       int64_t end, double *s) {
   const fa_tensor *bits = &c->in->t[FA_T_MASK_BITS], *indptr = &c->in->t[FA_T_MASK_INDPTR];
@@ -85,7 +85,7 @@ static void hide_bits(const fa_ref_call *c, const fa_ref_rows *r, int64_t i, int
   const unsigned char *bytes = (const unsigned char *)bits->data + (int64_t)fa_tensor_get(indptr, index);
   for (int64_t j = begin; j < end; ++j) {
     const int64_t n = i * r->e->sk + j0 + j;
-    if ((bytes[n >> 3] >> (n & 7) & 1) == 0) s[j] = -INFINITY;
+    if (!fa_ref_mask_bit(bytes, n)) s[j] = -INFINITY;
   }
 }
 
