@@ -96,11 +96,6 @@ static void fill_infinite(float *x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = INFINITY;
 }
 
-/* unit: a power of two above the largest operand. */
-static bool unit_overflows(const fa_ref_call *c, fa_product which, double unit) {
-  return unit / 2 > c->profile->operand_max[which];
-}
-
 static void clear(float *x, int64_t begin, int64_t end) {
   if (end > begin) memset(x + begin, 0, (size_t)(end - begin) * sizeof *x);
 }
@@ -123,7 +118,7 @@ static void overflow_dp(const fa_ref_call *c, fa_bound_scratch *b, int64_t at, i
   const double rounded = c->profile->max_dp * (1 - c->p->dropout.p); /* so that Z dP fits, too */
   const double most = fmin(fa_bound_sum_limit(c, FA_PRODUCT_DP), c->profile->u_dp > 0 ? rounded : INFINITY);
   const double unit = b->unit_do * b->unit_v;
-  const bool operands = unit_overflows(c, FA_PRODUCT_DP, fmax(b->unit_do, b->unit_v));
+  const bool operands = fa_bound_unit_overflows(c, FA_PRODUCT_DP, fmax(b->unit_do, b->unit_v));
   if (!(most < INFINITY) && !operands) return;
   for (int64_t j = at; j < at + n; ++j) b->overflows |= operands || !(b->d[j] * unit <= most);
 }
@@ -258,7 +253,7 @@ static fa_bound_sums sums_of(const fa_ref_call *c, fa_product which, int64_t n, 
 /* The largest sum of magnitudes that neither its accumulator nor an operand rounded to fewer bits lets overflow. unit:
  * of the operand. */
 static double limit_of(const fa_ref_call *c, fa_product which, double unit) {
-  return unit_overflows(c, which, unit) ? 0 : fa_bound_sum_limit(c, which);
+  return fa_bound_unit_overflows(c, which, unit) ? 0 : fa_bound_sum_limit(c, which);
 }
 
 void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_bound_scratch *b) {

@@ -79,14 +79,25 @@ FA_BOTH double fa_bound_sum_limit(const fa_ref_call *c, fa_product which) {
   return c->profile->accumulator[which] == FA_ACCUMULATOR_F16 ? 65504 : INFINITY;
 }
 
-/* Whether the kernel has formats or sums that end below f32's largest value, so that its outputs may be infinite or
- * NaN: elements that such a thing may reach have infinite bounds. */
-FA_BOTH bool fa_bound_may_overflow(const fa_ref_call *c) {
+/* Whether what the kernel computes on the way, or adds up, is of a type that ends below f32's largest value. */
+FA_BOTH bool fa_bound_is_narrow(const fa_ref_call *c) {
   const fa_profile *p = c->profile;
   bool any = p->u_scores > 0 || p->u_dp > 0 || p->max_weight < INFINITY || p->max_partials < INFINITY;
-  for (int i = 0; i < FA_N_PRODUCTS; ++i)
-    any |= p->operand_max[i] < INFINITY || p->accumulator[i] > FA_ACCUMULATOR_MMA;
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) any |= p->accumulator[i] > FA_ACCUMULATOR_MMA;
   return any;
+}
+
+/* The same, or an operand is: its outputs may be infinite or NaN, and elements that such a thing may reach have infinite
+ * bounds. */
+FA_BOTH bool fa_bound_may_overflow(const fa_ref_call *c) {
+  bool any = fa_bound_is_narrow(c);
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) any |= c->profile->operand_max[i] < INFINITY;
+  return any;
+}
+
+/* unit: a power of two above the largest operand. */
+FA_BOTH bool fa_bound_unit_overflows(const fa_ref_call *c, fa_product which, double unit) {
+  return unit / 2 > c->profile->operand_max[which];
 }
 
 /* The unit that independent errors are counted in: the unit roundoff of P or dS, or f32's if it is not rounded. */

@@ -30,6 +30,8 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   row->extra = c->profile->eps_exp + c->profile->u_lse * fabs(row->lse);
   const double error = fa_bound_delta_products(c, size) + FA_F32_UNIT * (fabs(row->delta) + fabs(dlse));
   row->e_delta = fa_bound_e_delta(error, fa_bound_lost_dp(c, unit_of_do(x), unit_v), unit_of_ds(x, unit_v));
+  if (fa_bound_may_overflow(c) && row->e_delta >= FA_GREATEST_WEIGHT)
+    raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   row->least = fa_bound_least_spread_of_ds(c, p.end - p.begin, row->delta);
   row->spread.most = 4 * row->least;
   row->spread.last = -INFINITY;
@@ -74,6 +76,7 @@ FA_DEVICE void clear_pair(const fa_judge_job *x, int64_t pair) {
 /* The error of a P of a row about which nothing is known; e: what its exponent alone may do. */
 FA_DEVICE float unknown_weight(const fa_judge_job *x, double exponent, float e) {
   if (exponent == -INFINITY) return 0;
+  if (fa_bound_may_overflow(x->c) && !(exponent < 20)) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   if (e < 1e12f) return FA_GREATEST_WEIGHT;
   const double p = exp(exponent);
   if (p == 0) raise_flag(&x->found->flags, FA_JUDGE_UNKNOWN_P);
@@ -122,6 +125,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   x->we[pair] = terms.we;
   x->g[pair] = terms.g;
   x->ge[pair] = overflows ? FA_GREATEST_WEIGHT : terms.ge;
+  if (overflows && c->p->scale == 0) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   x->w2[pair] = squares.w2;
   x->g2[pair] = squares.g2;
   x->e[pair] = terms.part;
@@ -145,6 +149,8 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
       score[u] = score_of(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], key(u));
       s[u] = score[u].x;
       e[u] = score[u].e;
+      if (e[u] == INFINITY && s[u] > -INFINITY && fa_bound_may_overflow(x->c))
+        raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
     }
   const fa_bound_exponents by = fa_bound_exponents_of(x->c, row->lse, true, row->extra);
   exponentiate_errors(seen, s, e, row->lse, &by, &kept);

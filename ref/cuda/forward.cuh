@@ -53,7 +53,11 @@ FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_
       e[u] = x->e[p->pair + key(u)];
     }
   const fa_bound_exponents by = fa_bound_exponents_of(x->c, row->max, false, t->extra);
-  const float widest = exponentiate_errors(seen, s, e, row->max, &by, &t->kept);
+  bool kept = true;
+  const float widest = exponentiate_errors(seen, s, e, row->max, &by, &kept);
+  if (!kept && widest > 1e12f && fa_bound_may_overflow(x->c) && lane() == 0)
+    raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
+  if (!kept) t->kept = false;
   t->widest = widest > t->widest ? widest : t->widest;
   FA_UNROLL
   for (int u = 0; u < PER_LANE; ++u) {

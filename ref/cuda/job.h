@@ -100,7 +100,7 @@ typedef struct fa_judge_product {
 } fa_judge_product;
 
 /* What the judge on a device leaves to the one on the CPU, found while it computed. */
-enum { FA_JUDGE_COARSE_LSE = 1, FA_JUDGE_UNKNOWN_P = 2 };
+enum { FA_JUDGE_COARSE_LSE = 1, FA_JUDGE_UNKNOWN_P = 2, FA_JUDGE_OVERFLOW = 16 };
 /* Besides: the mean of the visible V, in place of O, is outside of a bound; may be another answer. */
 enum { FA_JUDGE_MEAN_FAILS = 4, FA_JUDGE_MEAN_DIFFERS = 8 };
 

@@ -75,13 +75,23 @@ FA_DEVICE void fa_judge_scale_key(const fa_judge_job *x, int64_t at) {
   x->max_v[at] = (float)(v * unit_v);
 }
 
+/* Once a row: an operand that the kernel's formats may not hold. */
+FA_DEVICE void flag_operand(const fa_judge_job *x, fa_product which, double unit) {
+  if (fa_bound_unit_overflows(x->c, which, unit)) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
+}
+
 FA_DEVICE void fa_judge_load_query(const fa_judge_job *x, int64_t at) {
   const fa_judge_block *b = block_of_row(x, at);
   const int64_t want = b->want + (at - b->first_row) * x->c->heads_q, to = at * x->c->d;
   load_row(&x->q, want, x->c->d, x->q64 + to);
   warp_sync();
   const float most = scale_row(x->q64 + to, x->c->d, unit_of_q(x), x->q1 + to, x->q2 + to);
-  if (lane() == 0) x->row[at].max_q = most;
+  if (lane() != 0) return;
+  const fa_judge_head *head = x->head + b->head;
+  const double unit_k = fa_bound_unit_of(head->largest_k), unit_v = fa_bound_unit_of(head->largest_v);
+  x->row[at].max_q = most;
+  flag_operand(x, FA_PRODUCT_QK, fmax(unit_of_q(x), unit_k));
+  flag_operand(x, FA_PRODUCT_PV, unit_v);
 }
 
 FA_DEVICE void fa_judge_load_do(const fa_judge_job *x, int64_t at) {
@@ -90,6 +100,12 @@ FA_DEVICE void fa_judge_load_do(const fa_judge_job *x, int64_t at) {
   load_row(&x->d_o, want, x->c->dv, x->do64 + to);
   warp_sync();
   scale_row(x->do64 + to, x->c->dv, unit_of_do(x), x->do1 + to, x->do2 + to);
+  if (lane() != 0) return;
+  const fa_judge_head *head = x->head + b->head;
+  flag_operand(x, FA_PRODUCT_DP, fmax(unit_of_do(x), fa_bound_unit_of(head->largest_v)));
+  flag_operand(x, FA_PRODUCT_DQ, fa_bound_unit_of(head->largest_k));
+  flag_operand(x, FA_PRODUCT_DK, unit_of_q(x));
+  flag_operand(x, FA_PRODUCT_DV, unit_of_do(x));
 }
 
 #endif

@@ -270,6 +270,8 @@ fa_status fa_judge_run_found(fa_judge_run *run, fa_judge_found *found, fa_error 
   const fa_status status = run->m->download(run->m->self, found, run->x.found, sizeof *found, err);
   if (status != FA_OK) return status;
   if (found->flags & FA_JUDGE_COARSE_LSE) return fa_fail(err, FA_ERR_UNSUPPORTED, "an LSE of 2^24 or more");
+  if (found->flags & FA_JUDGE_OVERFLOW)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "what may overflow on the way");
   if (found->flags & FA_JUDGE_UNKNOWN_P) return fa_fail(err, FA_ERR_UNSUPPORTED, "a P that may be anything");
   return FA_OK;
 }

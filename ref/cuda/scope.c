@@ -20,7 +20,7 @@ static const char *of_problem(const fa_problem *p, const fa_tensors *in) {
 static const char *of_profile(const fa_problem *p, const fa_ref_options *opt, bool backward) {
   const fa_profile *f = opt->profile;
   const fa_ref_call c = {.p = p, .profile = f, .generic = opt->generic};
-  if (fa_bound_may_overflow(&c)) return "narrow formats";
+  if (fa_bound_is_narrow(&c)) return "narrow formats";
   if (fa_bound_scores_scatter(&c) || fa_bound_dp_scatters(&c)) return "coarse operands";
   if (!backward) return NULL;
   if (f->delta != FA_DELTA_STORED_O || f->u_delta > 0) return "another delta";
