@@ -113,6 +113,17 @@ FA_BOTH void fa_bound_row_begin(int64_t n, double max, double sum, fa_bound_row 
   t->max = fabs(max);
 }
 
+/* A kernel takes a key that its list names n times as n keys: its maximum lacks log n, its sum has it more, and each of
+ * the n weights is rounded by itself (docs/reference/bounds.md, "Lists of keys"). most: how often one is named at most. */
+FA_BOTH void fa_bound_row_repeat(const fa_ref_call *c, double most, fa_bound_row *t) {
+  if (t->n > 0 && t->n < c->p->topk.k) t->n = c->p->topk.k;
+  t->most = most;
+  const double lift = log(t->most);
+  t->log_l += lift;
+  t->max += lift;
+  t->lifted = 16 * FA_F32_UNIT * lift;
+}
+
 /* Roundings of P in 8 bits: two logits that differ by less than an eighth have P that round alike. */
 #define FA_COARSE_P 0x1p-6
 

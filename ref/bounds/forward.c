@@ -10,8 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double u = 0x1p-24;
-
 /* A kernel's maximum is that of all logits, or that of the keys', to which it adds the sink's exponential. */
 static void with_either_maximum(const fa_ref_scratch *w, int64_t k, fa_bound_row *t) {
   const double to_keys = fabs(w->m[k] + log(w->l[k]) - w->key_m[k]);
@@ -20,23 +18,11 @@ static void with_either_maximum(const fa_ref_scratch *w, int64_t k, fa_bound_row
   t->max = fmax(t->max, fabs(w->key_m[k]));
 }
 
-/* A kernel takes a key that its list names n times as n keys: its maximum lacks log n, its sum has it more, and each of
- * the n weights is rounded by itself (docs/reference/bounds.md, "Lists of keys"). */
-static void with_repeated_keys(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, fa_bound_row *t) {
-  if (!c->topk) return;
-  if (t->n > 0 && t->n < c->p->topk.k) t->n = c->p->topk.k;
-  t->most = (double)fa_ref_topk_most(c, r->e, r->row[k]);
-  const double lift = log(t->most);
-  t->log_l += lift;
-  t->max += lift;
-  t->lifted = 16 * u * lift;
-}
-
 static void row_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                      fa_bound_row *t) {
   fa_bound_row_begin(r->hi[k] - r->lo[k], w->m[k], w->l[k], t);
   if (c->p->sinks.present && w->key_l[k] > 0) with_either_maximum(w, k, t);
-  with_repeated_keys(c, r, k, t);
+  if (c->topk) fa_bound_row_repeat(c, (double)fa_ref_topk_most(c, r->e, r->row[k]), t);
   fa_bound_row_extra(c, t);
   t->sink = fa_bound_sink_forward(c, r, k, w, t->extra);
 }

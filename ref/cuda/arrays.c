@@ -26,9 +26,10 @@ fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes
   const size_t both = (size_t)(c->d + c->dv), wide = (size_t)(c->d > c->dv ? c->d : c->dv);
   const size_t f = sizeof(float), g = sizeof(double);
   const bool plain = backward && c->p->bias.grad;
-  return (fa_judge_room){.key_bytes = both * (backward ? OPERAND + SUMS : OPERAND) + 4 * f,
-                         .row_bytes =
-                             (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row),
+  const size_t turned = c->rotated.q ? 2 * (size_t)c->d * f : 0;
+  return (fa_judge_room){.key_bytes = both * (backward ? OPERAND + SUMS : OPERAND) + 4 * f + turned,
+                         .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS +
+                                      sizeof(fa_judge_row) + turned,
                          .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0),
                          .turn_bytes = bytes / 2 < MOST ? bytes / 2 : MOST,
                          .wave_bytes = bytes / 2 < MOST ? bytes / 2 : MOST};
@@ -41,6 +42,7 @@ static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->k2 = floats(a, n * c->d);
   x->v1 = floats(a, n * c->dv);
   x->v2 = floats(a, n * c->dv);
+  x->turned_k = c->rotated.q ? floats(a, 2 * n * c->d) : NULL;
   x->max_k = floats(a, n);
   x->max_v = floats(a, n);
   if (!backward) return;
@@ -55,6 +57,7 @@ static void lay_out_rows(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->q64 = doubles(a, n * c->d);
   x->q1 = floats(a, n * c->d);
   x->q2 = floats(a, n * c->d);
+  x->turned_q = c->rotated.q ? floats(a, 2 * n * c->d) : NULL;
   x->acc = sums(a, n * (backward ? c->d : c->dv));
   if (!backward) return;
   x->do64 = doubles(a, n * c->dv);

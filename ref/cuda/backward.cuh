@@ -146,7 +146,7 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
   FA_UNROLL
   for (int u = 0; u < PER_LANE; ++u)
     if (seen(u)) {
-      score[u] = score_of(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], key(u));
+      score[u] = score_of(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], 0, key(u));
       s[u] = score[u].x;
       e[u] = score[u].e;
       if (e[u] == INFINITY && s[u] > -INFINITY && fa_bound_may_overflow(x->c))
@@ -174,7 +174,8 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   fa_judge_part part = {0, 0, 0};
   if (row->least > 0)
     add_spread(
-        &p, [&](int64_t j) { return score_of(x, &chain, x->s[p.pair + j], x->e[p.pair + j], j).x; }, &spread);
+        &p, [&](int64_t j) { return score_of(x, &chain, x->s[p.pair + j], x->e[p.pair + j], 0, j).x; },
+        &spread);
   warp_sync();
   for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N)
     differentiate_tile(x, &p, t0, row, &chain, &limits, &part);

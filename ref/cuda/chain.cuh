@@ -7,10 +7,12 @@
 
 /* What all pairs of a row have in common. */
 typedef struct fa_judge_chain {
-  double k, tiny;    /* of the product's error */
-  double slope;      /* ALiBi's; present: with_alibi */
-  int64_t distance;  /* of the block's first key */
-  int64_t bias, bit; /* of the row's pair with the block's first key: element of the bias; bit of the mask */
+  double k, tiny;   /* of the product's error */
+  double slope;     /* ALiBi's; present: with_alibi */
+  int64_t distance; /* of the block's first key */
+  float turned;     /* factor of what rotary embedding may flip */
+  int64_t bias, bit,
+      times; /* of the row's pair with the block's first key: elements of the bias and the lists; bit of the mask */
   bool with_alibi, with_cap;
 } fa_judge_chain;
 
@@ -24,6 +26,8 @@ FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p
   out.slope = p->b->slope;
   out.distance = p->i + p->e->sk - p->e->sq - p->b->j_begin;
   out.bias = fa_ref_bias_index(c->p, p->head->b, p->b->h, p->i) * c->p->seqlen_k + p->b->j_begin;
+  out.turned = (float)(fabs(c->p->scale) * unit_q * unit_k * 1.0001);
+  out.times = want_of(x, p) / c->heads_q * x->times_width + p->b->j_begin;
   out.bit = 8 * p->head->bytes + p->i * p->e->sk + p->b->j_begin;
   out.with_alibi = c->p->alibi.present;
   out.with_cap = c->p->softcap > 0;
@@ -36,6 +40,12 @@ typedef struct fa_judge_score {
   float e, slope, slope_error;
 } fa_judge_score;
 
+/* A score with what its row's list makes of it. */
+FA_DEVICE double listed_score(const fa_judge_job *x, const fa_judge_chain *t, double s, int64_t j) {
+  const double times = load_element(&x->times, t->times + j);
+  return times == 0 ? -INFINITY : times > 1 ? s + log(times) : s;
+}
+
 /* What is added to a score, and what hides it. All errors are of the final one. */
 FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_t j, fa_judge_score *s) {
   const double distance = (double)(t->distance - j),
@@ -44,15 +54,18 @@ FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_
   if (x->bias.data) s->x += bias;
   if (t->with_alibi) s->e += fa_bound_alibi_error(t->slope, distance, s->x);
   if (x->bias.data) s->e = fa_bound_bias_error(s->e, bias, s->x);
+  if (x->times.data) s->x = listed_score(x, t, s->x, j);
   if (x->bits.data && !fa_ref_mask_bit((const unsigned char *)x->bits.data, t->bit + j)) s->x = -INFINITY;
 }
 
-/* s: scale * q.k; e: |q| |k| in units; j: from the block's first key on. */
+/* s: scale * q.k; e: |q| |k| in units; flips: what rotary embedding may flip, in units; j: from the block's first key on. */
 FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
-                                  int64_t j) {
+                                  float flips, int64_t j) {
   fa_judge_score out;
-  out.e = fa_element_product_error(e, s, t->k, 3 * FA_F32_UNIT, t->tiny);
+  const double size = x->kept_scores ? listed_score(x, t, s, j) : s;
+  out.e = fa_element_product_error(e, size, t->k, 3 * FA_F32_UNIT, t->tiny);
   if (!(t->k > 0) && out.e != out.e) out.e = INFINITY; /* an infinite product times a scale of 0 is NaN */
+  out.e += t->turned * flips;
   out.x = s;
   out.th = 0;
   out.slope = 1;

@@ -48,7 +48,7 @@ FA_DEVICE void blocks_of_head(const fa_judge_job *x, const fa_judge_head *head, 
 }
 
 FA_DEVICE double unit_of_q(const fa_judge_job *x) {
-  return fa_bound_unit_of(x->found->q);
+  return fa_bound_unit_of(x->rotated.data ? 2 * x->found->q : x->found->q);
 }
 FA_DEVICE double unit_of_do(const fa_judge_job *x) {
   return fa_bound_unit_of(x->found->d_o);

@@ -9,6 +9,7 @@ static fa_status wave(fa_judge_run *run, const fa_judge_turn *turn, const fa_jud
   const fa_judge_factors scores[] = {
       {FA_JUDGE_ROW_BY_KEY, false, x->q64, x->k64, x->s, c->d, c->p->scale},
       {FA_JUDGE_ROW_BY_KEY, true, x->q1, x->k1, x->e, c->d, 1},
+      {FA_JUDGE_ROW_BY_KEY, true, x->turned_q, x->turned_k, x->w, 2 * c->d, 1}, /* with rotary embedding */
   };
   const fa_judge_factors values[] = {
       {FA_JUDGE_ROW, false, x->s, x->v64, x->acc.value, c->dv, 1},
@@ -17,7 +18,7 @@ static fa_status wave(fa_judge_run *run, const fa_judge_turn *turn, const fa_jud
       {FA_JUDGE_ROW, true, x->w2, x->v2, x->acc.squares, c->dv, 1},
   };
   fa_status status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_query, w->rows, err);
-  if (status == FA_OK) status = fa_judge_multiply(run, turn, w, scores, 2, err);
+  if (status == FA_OK) status = fa_judge_multiply(run, turn, w, scores, x->turned_q ? 3 : 2, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_scores, w->rows, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_weigh, w->rows, err);
   if (status == FA_OK) status = fa_judge_multiply(run, turn, w, values, c->generic ? 4 : 3, err);
@@ -49,6 +50,7 @@ fa_status fa_judge_forward(fa_judge_machine *m, const fa_problem *p, const fa_te
   fa_judge_run_take(&run, in, NULL);
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
   if (status == FA_OK) status = fa_ref_forward_outputs(&c, err);
+  if (status == FA_OK) status = fa_ref_rotate_all(&c, err);
   if (status == FA_OK && out->t[FA_T_O].n > 0) status = compute(&run, err);
   if (status == FA_OK) fa_ref_forward_finish(&c);
   fa_judge_run_close(&run);

@@ -4,15 +4,23 @@
 
 #include "ref/cuda/chain.cuh"
 
+/* How often the row's list names one key at most, 1 where it names none. */
+FA_DEVICE double most_times(const fa_judge_job *x, const fa_judge_place *p) {
+  const int64_t from = want_of(x, p) / x->c->heads_q * x->times_width;
+  double most = 1;
+  for (int64_t j = lane(); j < p->e->sk; j += WARP) most = fmax(most, load_element(&x->times, from + j));
+  return warp_max(most);
+}
+
 /* Scores in place, their errors in e; the row's maximum and sum of exponentials. */
 FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
   const fa_judge_place p = place_of(x, at);
   fa_judge_row *row = x->row + p.row;
   const fa_judge_chain chain = chain_of(x, &p);
   double *s = x->s + p.pair, most = -INFINITY, sum = 0;
-  float *e = x->e + p.pair;
+  float *e = x->e + p.pair, *flips = x->turned_q ? x->w + p.pair : NULL;
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP) {
-    const fa_judge_score score = score_of(x, &chain, s[j], e[j], j);
+    const fa_judge_score score = score_of(x, &chain, s[j], e[j], flips ? flips[j] : 0, j);
     s[j] = score.x;
     e[j] = score.e;
     most = score.x > most ? score.x : most;
@@ -24,6 +32,7 @@ FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
   sum = warp_sum(sum);
   fa_bound_row t;
   fa_bound_row_begin(p.end - p.begin, most, sum, &t);
+  if (x->times.data) fa_bound_row_repeat(x->c, most_times(x, &p), &t);
   fa_bound_row_extra(x->c, &t);
   if (t.least > 0)
     add_spread(
@@ -85,7 +94,7 @@ FA_DEVICE void fa_judge_weigh(const fa_judge_job *x, int64_t at) {
     return;
   }
   fa_bound_row t = row->t;
-  const fa_bound_rounding rounded = fa_bound_row_rounding(x->c, 1, row->sum);
+  const fa_bound_rounding rounded = fa_bound_row_rounding(x->c, t.most, row->sum);
   const float *max_v = x->max_v + p.head->key + p.b->j_begin;
   double error_sum = 0;
   float largest = 0;

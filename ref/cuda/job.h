@@ -16,8 +16,9 @@ typedef struct fa_judge_tensor {
  * for; blocks through those of a call. */
 typedef struct fa_judge_head {
   int64_t b, sk, sq;
-  int64_t key, key_strip; /* keys, and strips of FA_STRIP keys, of the turn's heads before it */
-  int64_t want;           /* row of K and dK that is its key 0's; the next key's is heads_kv further */
+  int64_t key, key_strip;         /* keys, and strips of FA_STRIP keys, of the turn's heads before it */
+  int64_t want;                   /* row of dK that is its key 0's; the next key's is heads_kv further */
+  int64_t load;                   /* the same of K as it was uploaded */
   int64_t first_block, end_block; /* of the query heads that read it */
   int64_t bytes;                  /* of a mask of bits: its sequence's first */
   double largest_k, largest_v;    /* magnitudes; 0, written on the machine */
@@ -127,11 +128,18 @@ typedef struct fa_judge_job {
   fa_judge_found *found;
   fa_judge_tensor q, k, v, d_o, o, lse, dlse, got_dq, got_dk, got_dv; /* O ..: the subject's */
   fa_judge_tensor bias, got_dbias, bits;                              /* bits: bytes */
+  fa_judge_tensor rotated, flip_q,
+      flip_k;            /* queries after rotary embedding, and how far they and keys may be off */
+  fa_judge_tensor times; /* how often a row's list names a key: [rows][times_width] */
+  int64_t times_width;
+  bool kept_scores;      /* fa_ref_keeps_scores */
   fa_judge_tensor whole; /* where its largest element is looked for, and goes */
   double *whole_to;
   /* operands: [keys of the turn][D | Dv], [rows of the wave][D | Dv]; magnitudes are in units, 2: squares */
   double *k64, *v64, *q64, *do64;
   float *k1, *k2, *v1, *v2, *q1, *q2, *do1, *do2, *max_k, *max_v;
+  float *turned_q,
+      *turned_k;     /* [2 D]: q + flip, flip; and flip, k: their product is what flips do to a score */
   fa_judge_row *row; /* [rows of the wave] */
   /* panels; s: scores, then P Z; dp: dP, then dS. e, d: products of magnitudes, then sums' terms by key */
   double *s, *dp;

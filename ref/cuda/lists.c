@@ -1,5 +1,7 @@
 #include "ref/cuda/lists.h"
 
+#include "ref/cuda/run.h"
+
 #include "ref/tiles/mask.h"
 #include "ref/tiles/score.h"
 
@@ -31,17 +33,24 @@ static int64_t first_byte(const fa_ref_call *c, int64_t b) {
   return c->p->mask_bits.present ? (int64_t)fa_tensor_get(&c->in->t[FA_T_MASK_INDPTR], index) : 0;
 }
 
+static fa_judge_head head_of(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk) {
+  const int64_t want = fa_ref_k_index(c, e, hk, 0, 1);
+  return (fa_judge_head){.b = e->b,
+                         .sk = e->sk,
+                         .sq = e->sq,
+                         .want = want,
+                         .load =
+                             fa_judge_gathers(c) ? fa_judge_gathered_first(c, e->b) * c->heads_kv + hk : want,
+                         .bytes = first_byte(c, e->b)};
+}
+
 static void list_all(const fa_ref_call *c, fa_judge_lists *l) {
   int64_t n = 0;
   for (int64_t b = 0; b < c->p->batch; ++b)
     for (int64_t hk = 0; hk < c->heads_kv; ++hk) {
       const fa_ref_sequence *e = &c->entry[b];
       fa_judge_head *head = &l->head[l->n_heads++];
-      *head = (fa_judge_head){.b = b,
-                              .sk = e->sk,
-                              .sq = e->sq,
-                              .want = fa_ref_k_index(c, e, hk, 0, 1),
-                              .bytes = first_byte(c, b)};
+      *head = head_of(c, e, hk);
       head->first_block = n;
       for (int64_t m = 0; m < c->group; ++m)
         for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) {

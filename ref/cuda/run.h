@@ -20,6 +20,10 @@ enum {
   FA_JUDGE_IN_BIAS,
   FA_JUDGE_IN_DBIAS,
   FA_JUDGE_IN_BITS,
+  FA_JUDGE_IN_ROTATED,
+  FA_JUDGE_IN_FLIP_Q,
+  FA_JUDGE_IN_FLIP_K,
+  FA_JUDGE_IN_TIMES,
   FA_JUDGE_INPUTS
 };
 
@@ -34,10 +38,18 @@ typedef struct fa_judge_run {
   fa_judge_check *check; /* items of the output with the most */
   char *sums;            /* by key: 0 before a turn begins */
   size_t sums_bytes;
+  float *gathered[3]; /* keys, values and flips of keys in the order of sequences, where they lie elsewhere */
+  float *rotated, *times; /* queries after rotary embedding; what lists name */
   fa_judge_block *blocks; /* of the call, on the machine */
   fa_judge_head *heads;
 } fa_judge_run;
 
+/* Whether keys are gathered; then they are numbered through the sequences, from the one that comes first in one of them. */
+bool fa_judge_gathers(const fa_ref_call *c);
+int64_t fa_judge_gathered_first(const fa_ref_call *c, int64_t b);
+/* Gathers what a call's sequences see in caches, and rotates. */
+fa_status fa_judge_run_gather(fa_judge_run *run, fa_error *err);
+void fa_judge_run_free_gathered(fa_judge_run *run);
 /* Sets what is to be uploaded: the inputs of its pass, and unless got is NULL the subject's outputs. */
 void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got);
 /* Copies the call and its tensors to the machine and makes its outputs, with the shapes of c->out, zeros there. */

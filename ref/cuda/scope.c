@@ -7,10 +7,8 @@ static const char *of_problem(const fa_problem *p, const fa_tensors *in) {
   if (p->family == FA_MERGE) return fa_family_name(p->family);
   if (p->dtype != FA_F16 && p->dtype != FA_BF16 && p->dtype != FA_F32) return fa_dtype_name(p->dtype);
   if (p->quantized.present) return "operands of 8 bits";
-  if (p->kvcache.present) return "a KV cache";
   if (p->score_mod || p->mask_mod) return "expressions";
   if (p->block_sparse.present) return "block lists";
-  if (p->topk.present) return "lists of keys";
   if (p->sinks.present) return "sinks";
   if (p->lse_padded) return "a padded LSE";
   if (in->t[FA_T_P_DEBUG].data || in->t[FA_T_DROPOUT_KEEP].data) return "the matrix of dropout";

@@ -139,6 +139,11 @@ static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, 
   keep_worst(o, c, v);
 }
 
+static void doubt(fa_judge_trial *t, const char *why) {
+  t->passed = false;
+  if (!t->doubt) t->doubt = why;
+}
+
 static const char *doubt_of(const output *o, const fa_verdict *v, const fa_judge_found *found,
                             const fa_compare_options *options) {
   if (v->bad > 0) return "not surely right: an element";
@@ -163,10 +168,8 @@ static void conclude(const output *o, const fa_problem *p, const fa_judge_found 
   v->tightness = tightness(o);
   fa_stats_judge(&stats, p, options, v);
   t->wrong[t->n++] = wrong > 0;
-  const char *doubt = doubt_of(o, v, found, options);
-  if (!doubt) return;
-  t->passed = false;
-  if (!t->doubt) t->doubt = doubt;
+  const char *why = doubt_of(o, v, found, options);
+  if (why) doubt(t, why);
 }
 
 /* ---- a call ---- */
@@ -238,6 +241,24 @@ static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_
   return status;
 }
 
+/* Copies: the reference's own comparison. */
+static fa_status compare_caches(fa_ref_call *c, const fa_tensors *got, const fa_compare_options *options,
+                                fa_judge_trial *t, fa_error *err) {
+  static const fa_tensor_id ids[] = {FA_T_K, FA_T_V};
+  fa_status status = fa_ref_cache_after(c, err);
+  for (int i = 0; i < 2 && status == FA_OK; ++i) {
+    const fa_want *w = &c->out->t[ids[i]];
+    fa_verdict *v = &t->verdict[t->n];
+    status = w->n > 0 ? fa_compare_tensor(ids[i], c->p, c->in, w, &got->t[ids[i]], options, v, err) : FA_OK;
+    if (status != FA_OK || w->n == 0) continue;
+    v->rank = got->t[ids[i]].rank;
+    v->dtype = got->t[ids[i]].dtype;
+    ++t->n;
+    if (v->fail || v->finer) doubt(t, "not surely right: a cache");
+  }
+  return status;
+}
+
 fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                        const fa_ref_options *opt, const fa_compare_options *options, bool backward,
                        fa_judge_trial *trial, fa_error *err) {
@@ -248,7 +269,9 @@ fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensor
   fa_status status = fa_ref_call_init(&c, p, in, opt, &out, err);
   if (status == FA_OK)
     status = backward ? fa_judge_backward_outputs(&c, err) : fa_ref_forward_outputs(&c, err);
+  if (status == FA_OK && !backward) status = fa_ref_rotate_all(&c, err);
   if (status == FA_OK) status = compare_all(&run, got, options, trial, err);
+  if (status == FA_OK && p->kvcache.present) status = compare_caches(&c, got, options, trial, err);
   fa_judge_run_close(&run);
   fa_ref_call_free(&c);
   fa_wants_free(&out);

@@ -5,7 +5,7 @@
 #include "ref/compare/verdict.h"
 #include "ref/cuda/judge.h"
 
-enum { FA_JUDGE_OUTPUTS = 6 }; /* O, LSE, dQ, dK, dV, dBias */
+enum { FA_JUDGE_OUTPUTS = 8 }; /* O, LSE, dQ, dK, dV, dBias; caches */
 
 typedef struct fa_judge_trial {
   int n;

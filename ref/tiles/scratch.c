@@ -16,7 +16,7 @@ static bool is_coarse(const fa_ref_call *c) {
   return c->twist && c->twist->coarse.to.bits > 0;
 }
 
-static bool keeps_scores(const fa_ref_call *c) {
+bool fa_ref_keeps_scores(const fa_ref_call *c) {
   const fa_problem *p = c->p;
   return !is_coarse(c) && c->profile && c->max_sk <= KEPT_KEYS && p->softcap <= 0 && !p->alibi.present &&
          !p->bias.present && !p->score_mod;
@@ -44,7 +44,7 @@ static size_t lay_out(fa_ref_scratch *s, const fa_ref_call *c, bool backward, ch
   s->key_l = c->p->sinks.present ? take(&to, m) : s->l;
   s->th = take(&to, c->p->softcap > 0 && (backward || c->profile) ? m * n : 0);
   if (!backward) {
-    if (keeps_scores(c)) s->scores = take(&to, m * c->max_sk);
+    if (fa_ref_keeps_scores(c)) s->scores = take(&to, m * c->max_sk);
     return to.used;
   }
   s->o = take(&to, m * c->dv);

@@ -39,4 +39,8 @@ void fa_ref_scratch_free(fa_ref_scratch *s);
 /* Loads this head into k and v. */
 void fa_ref_scratch_head(fa_ref_scratch *s, const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk);
 
+/* Whether the forward's bounds are made from kept scores: of a call with lists of keys these are the final ones, and else
+ * they are q.k. */
+bool fa_ref_keeps_scores(const fa_ref_call *c);
+
 #endif
