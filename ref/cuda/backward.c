@@ -1,5 +1,4 @@
 /* dQ, dK and dV on a machine. */
-#include "ref/attention/outputs.h"
 #include "ref/cuda/judge.h"
 #include "ref/cuda/run.h"
 
@@ -56,11 +55,6 @@ static fa_status end(fa_judge_run *run, const fa_judge_turn *turn, const fa_judg
   return fa_judge_launch(run, FA_JUDGE_KERNEL_settle_key, turn->keys, err);
 }
 
-fa_status fa_judge_backward_outputs(fa_ref_call *c, fa_error *err) {
-  const fa_status status = fa_ref_backward_outputs(c, err);
-  return status == FA_OK && c->p->bias.grad ? fa_ref_dbias_output(c, err) : status;
-}
-
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err) {
   fa_status status = fa_judge_run_open(run, err);
   if (status == FA_OK) status = fa_judge_run_turns(run, wave, end, err);
@@ -89,13 +83,12 @@ fa_status fa_judge_backward(fa_judge_machine *m, const fa_problem *p, const fa_t
   fa_judge_run_take(&run, in, NULL);
   run.input[FA_JUDGE_IN_O] = *given_o;
   run.input[FA_JUDGE_IN_LSE] = *given_lse;
-  fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
-  if (status == FA_OK) status = fa_judge_backward_outputs(&c, err);
+  fa_status status = fa_judge_call_init(&c, p, in, opt, true, out, err);
   if (status == FA_OK && (out->t[FA_T_DQ].n > 0 || out->t[FA_T_DK].n > 0))
     status = compute(&run, &found, err);
   out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = p->softcap > 0 ? found.steepest : 1;
   fa_judge_run_close(&run);
-  fa_ref_call_free(&c);
+  fa_judge_call_free(&c);
   if (status != FA_OK) fa_wants_free(out);
   return status;
 }

@@ -11,8 +11,8 @@ typedef struct fa_judge_chain {
   double slope;     /* ALiBi's; present: with_alibi */
   int64_t distance; /* of the block's first key */
   float turned;     /* factor of what rotary embedding may flip */
-  int64_t bias, bit,
-      times; /* of the row's pair with the block's first key: elements of the bias and the lists; bit of the mask */
+  /* of the row's pair with the block's first key: elements of the bias and the lists; bits of masks */
+  int64_t bias, times, bit, hidden;
   bool with_alibi, with_cap;
 } fa_judge_chain;
 
@@ -27,6 +27,8 @@ FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p
   out.distance = p->i + p->e->sk - p->e->sq - p->b->j_begin;
   out.bias = fa_ref_bias_index(c->p, p->head->b, p->b->h, p->i) * c->p->seqlen_k + p->b->j_begin;
   out.turned = (float)(fabs(c->p->scale) * unit_q * unit_k * 1.0001);
+  out.hidden =
+      ((p->head->b * c->heads_q + p->b->h) * c->p->seqlen_q + p->i) * x->hidden_width + p->b->j_begin;
   out.times = want_of(x, p) / c->heads_q * x->times_width + p->b->j_begin;
   out.bit = 8 * p->head->bytes + p->i * p->e->sk + p->b->j_begin;
   out.with_alibi = c->p->alibi.present;
@@ -55,6 +57,8 @@ FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_
   if (t->with_alibi) s->e += fa_bound_alibi_error(t->slope, distance, s->x);
   if (x->bias.data) s->e = fa_bound_bias_error(s->e, bias, s->x);
   if (x->times.data) s->x = listed_score(x, t, s->x, j);
+  if (x->hidden.data && fa_ref_mask_bit((const unsigned char *)x->hidden.data, t->hidden + j))
+    s->x = -INFINITY;
   if (x->bits.data && !fa_ref_mask_bit((const unsigned char *)x->bits.data, t->bit + j)) s->x = -INFINITY;
 }
 

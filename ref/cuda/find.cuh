@@ -83,6 +83,17 @@ FA_DEVICE fa_judge_place place_of_row(const fa_judge_job *x, const fa_judge_bloc
   return out;
 }
 
+/* Whether the tile that key j of a block is in is visited. */
+FA_DEVICE bool is_visited(const fa_judge_job *x, const fa_judge_block *b, int64_t j) {
+  return !x->visits.data || ((const unsigned char *)x->visits.data)[b->first_visit + j / FA_BLOCK_N];
+}
+
+FA_DEVICE bool is_any_visited(const fa_judge_job *x, const fa_judge_block *b) {
+  for (int64_t j = 0; j < b->j_end - b->j_begin; j += FA_BLOCK_N)
+    if (is_visited(x, b, j)) return true;
+  return false;
+}
+
 /* Its row of O and dQ. */
 FA_DEVICE int64_t want_of(const fa_judge_job *x, const fa_judge_place *p) {
   return p->b->want + (p->row - p->b->first_row) * x->c->heads_q;

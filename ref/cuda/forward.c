@@ -48,13 +48,11 @@ fa_status fa_judge_forward(fa_judge_machine *m, const fa_problem *p, const fa_te
   fa_ref_call c;
   fa_judge_run run = {.m = m, .c = &c};
   fa_judge_run_take(&run, in, NULL);
-  fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
-  if (status == FA_OK) status = fa_ref_forward_outputs(&c, err);
-  if (status == FA_OK) status = fa_ref_rotate_all(&c, err);
+  fa_status status = fa_judge_call_init(&c, p, in, opt, false, out, err);
   if (status == FA_OK && out->t[FA_T_O].n > 0) status = compute(&run, err);
   if (status == FA_OK) fa_ref_forward_finish(&c);
   fa_judge_run_close(&run);
-  fa_ref_call_free(&c);
+  fa_judge_call_free(&c);
   if (status != FA_OK) fa_wants_free(out);
   return status;
 }

@@ -99,7 +99,8 @@ FA_DEVICE void fa_judge_weigh(const fa_judge_job *x, int64_t at) {
   double error_sum = 0;
   float largest = 0;
   for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N) weigh_tile(x, &p, t0, row, &rounded, &t, &error_sum);
-  for (int64_t j = p.begin + lane(); j < p.end; j += WARP) largest = max_v[j] > largest ? max_v[j] : largest;
+  for (int64_t j = p.begin + lane(); j < p.end; j += WARP)
+    if (max_v[j] > largest && is_visited(x, p.b, j)) largest = max_v[j];
   t.max_v = warp_max(largest);
   t.error_sum = warp_sum(error_sum);
   warp_sync();

@@ -28,7 +28,8 @@ typedef struct fa_judge_head {
  * many blocks as memory has room for. */
 typedef struct fa_judge_block {
   int64_t head; /* of the turn */
-  int64_t h, i0, n;
+  int64_t b, h, i0, n;
+  int64_t first_visit; /* of its tiles of FA_BLOCK_N keys, where some may be left out */
   int64_t j_begin, j_end;
   int64_t first_row, first_strip, first_tile, first_key,
       first_pair; /* of the wave: rows, strips of FA_STRIP rows, tiles, keys, pairs before it */
@@ -131,7 +132,9 @@ typedef struct fa_judge_job {
   fa_judge_tensor rotated, flip_q,
       flip_k;            /* queries after rotary embedding, and how far they and keys may be off */
   fa_judge_tensor times; /* how often a row's list names a key: [rows][times_width] */
-  int64_t times_width;
+  fa_judge_tensor hidden,
+      visits; /* bits of pairs [batch][heads_q][seqlen_q][hidden_width]; bytes of blocks' tiles */
+  int64_t times_width, hidden_width;
   bool kept_scores;      /* fa_ref_keeps_scores */
   fa_judge_tensor whole; /* where its largest element is looked for, and goes */
   double *whole_to;

@@ -18,7 +18,8 @@ static int64_t most(int64_t a, int64_t b) {
 static fa_judge_block block_at(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i0) {
   fa_ref_rows r;
   fa_ref_rows_init(c, e, h, i0, &r);
-  return (fa_judge_block){.h = h,
+  return (fa_judge_block){.b = e->b,
+                          .h = h,
                           .i0 = i0,
                           .n = r.n,
                           .j_begin = r.j_begin,

@@ -93,7 +93,7 @@ static void use_staged(fa_judge_run *run, const staged *there) {
   fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,      &x->k,         &x->v,      &x->d_o,     &x->o,
                                           &x->lse,    &x->dlse,      &x->got_dq, &x->got_dk,  &x->got_dv,
                                           &x->bias,   &x->got_dbias, &x->bits,   &x->rotated, &x->flip_q,
-                                          &x->flip_k, &x->times};
+                                          &x->flip_k, &x->times,     &x->hidden, &x->visits};
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) *to[i] = tensor_of(run, there, i);
   x->c = there->c;
   run->heads = there->head;
@@ -159,6 +159,7 @@ fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err) {
   char *cleared, *base, *stage;
   fa_status status = fa_judge_run_gather(run, err);
   if (status == FA_OK) status = divide(run, err);
+  if (status == FA_OK) status = fa_judge_run_hide(run, err);
   if (status) return status;
   lay_out_fixed(run, &a, &there, &cleared);
   fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
@@ -179,6 +180,7 @@ fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err) {
 void fa_judge_run_close(fa_judge_run *run) {
   fa_judge_lists_free(&run->lists);
   fa_judge_run_free_gathered(run);
+  fa_judge_run_free_hidden(run);
 }
 
 /* ---- launches ---- */

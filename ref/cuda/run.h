@@ -24,6 +24,8 @@ enum {
   FA_JUDGE_IN_FLIP_Q,
   FA_JUDGE_IN_FLIP_K,
   FA_JUDGE_IN_TIMES,
+  FA_JUDGE_IN_HIDDEN,
+  FA_JUDGE_IN_VISITS,
   FA_JUDGE_INPUTS
 };
 
@@ -39,11 +41,21 @@ typedef struct fa_judge_run {
   char *sums;            /* by key: 0 before a turn begins */
   size_t sums_bytes;
   float *gathered[3]; /* keys, values and flips of keys in the order of sequences, where they lie elsewhere */
-  float *rotated, *times; /* queries after rotary embedding; what lists name */
-  fa_judge_block *blocks; /* of the call, on the machine */
+  unsigned char *hidden, *visits; /* pairs that are hidden, and tiles that are visited */
+  float *rotated, *times;         /* queries after rotary embedding; what lists name */
+  fa_judge_block *blocks;         /* of the call, on the machine */
   fa_judge_head *heads;
 } fa_judge_run;
 
+/* The call and its outputs, zeros; queries and appended keys rotated, expressions read. */
+fa_status fa_judge_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors *in,
+                             const fa_ref_options *opt, bool backward, fa_wants *out, fa_error *err);
+void fa_judge_call_free(fa_ref_call *c);
+/* Whether pairs are hidden by something besides positions and a custom mask's bits: which, once blocks are listed.
+ * FA_ERR_UNSUPPORTED: the call is the CPU's. */
+bool fa_judge_hides(const fa_ref_call *c);
+fa_status fa_judge_run_hide(fa_judge_run *run, fa_error *err);
+void fa_judge_run_free_hidden(fa_judge_run *run);
 /* Whether keys are gathered; then they are numbered through the sequences, from the one that comes first in one of them. */
 bool fa_judge_gathers(const fa_ref_call *c);
 int64_t fa_judge_gathered_first(const fa_ref_call *c, int64_t b);
@@ -63,8 +75,6 @@ void fa_judge_run_wave(fa_judge_run *run, int64_t n);
 /* Everything that is wanted of O and LSE, or of the gradients, on the machine. */
 fa_status fa_judge_compute_forward(fa_judge_run *run, fa_error *err);
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err);
-/* What is wanted of a backward, zeros. */
-fa_status fa_judge_backward_outputs(fa_ref_call *c, fa_error *err);
 /* Elements of an item of the comparison, and items of an output. */
 int64_t fa_judge_piece(fa_tensor_id id, const fa_want *w);
 int64_t fa_judge_items(fa_tensor_id id, const fa_want *w);

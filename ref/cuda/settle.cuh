@@ -34,7 +34,7 @@ FA_DEVICE void fa_judge_settle_dq(const fa_judge_job *x, int64_t at) {
   const double unit_k = fa_bound_unit_of(p.head->largest_k),
                unit_ds = unit_of_ds(x, fa_bound_unit_of(p.head->largest_v));
   const double scale = fabs(c->p->scale);
-  if (n == 0) return;
+  if (n == 0 || !is_any_visited(x, p.b)) return;
   float most_k = 0;
   for (int64_t j = lane(); j < p.width; j += WARP) {
     const float k = x->max_k[p.head->key + p.b->j_begin + j];

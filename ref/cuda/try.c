@@ -1,6 +1,5 @@
 #include "ref/cuda/try.h"
 
-#include "ref/attention/outputs.h"
 #include "ref/compare/internal.h"
 #include "ref/cuda/run.h"
 
@@ -266,14 +265,11 @@ fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensor
   fa_wants out;
   fa_judge_run run = {.m = m, .c = &c, .backward = backward, .compares = true};
   fa_judge_run_take(&run, in, got);
-  fa_status status = fa_ref_call_init(&c, p, in, opt, &out, err);
-  if (status == FA_OK)
-    status = backward ? fa_judge_backward_outputs(&c, err) : fa_ref_forward_outputs(&c, err);
-  if (status == FA_OK && !backward) status = fa_ref_rotate_all(&c, err);
+  fa_status status = fa_judge_call_init(&c, p, in, opt, backward, &out, err);
   if (status == FA_OK) status = compare_all(&run, got, options, trial, err);
   if (status == FA_OK && p->kvcache.present) status = compare_caches(&c, got, options, trial, err);
   fa_judge_run_close(&run);
-  fa_ref_call_free(&c);
+  fa_judge_call_free(&c);
   fa_wants_free(&out);
   return status;
 }
