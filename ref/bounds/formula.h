@@ -186,6 +186,22 @@ FA_BOTH float fa_bound_row_lse(const fa_ref_call *c, const fa_bound_row *t, doub
                  p->u_lse * size);
 }
 
+/* What a magnitude of the debug matrix of dropout may be (ref/bounds/magnitudes.c). p: exp(score - row's maximum); widest, known:
+ * of the row. */
+typedef struct fa_bound_magnitude {
+  float least, most;
+} fa_bound_magnitude;
+
+#define FA_FLUSHED 0x1p-125 /* below it exp may be 0 */
+FA_BOTH fa_bound_magnitude fa_bound_magnitude_of(float p, double widest, bool known, const fa_ulp *ulp) {
+  fa_bound_magnitude out;
+  const double off = (1 + widest) * (1 + 0x1p-20), most = off + fa_element_half_ulp(off, ulp);
+  const double before = known ? p / (off * off) : 0, least = before - fa_element_half_ulp(before, ulp);
+  out.least = (float)(before < FA_FLUSHED || least < 0 ? 0 : least * (1 - 0x1p-20));
+  out.most = (float)(known ? most : INFINITY);
+  return out;
+}
+
 /* How far the row's sum may be off, relative; unknown: infinity. */
 FA_BOTH float fa_bound_row_sum(const fa_bound_row *t, double sum_error) {
   const double shift = fa_bound_row_shift(t, sum_error);

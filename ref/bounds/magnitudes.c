@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-#define FLUSHED 0x1p-125 /* below it exp may be 0 */
-
 static int64_t first_of_row(const fa_ref_call *c, const fa_ref_rows *r, int64_t k) {
   const fa_want *w = &c->out->t[FA_T_P_DEBUG];
   return ((r->e->b * w->shape[1] + r->h) * w->shape[2] + r->row[k]) * w->shape[3];
@@ -26,11 +24,10 @@ void fa_bound_magnitudes_finish(const fa_ref_call *c, const fa_ref_rows *r, int6
   const fa_want *w = &c->out->t[FA_T_P_DEBUG];
   if (!w->least) return;
   const int64_t first = first_of_row(c, r, k);
-  const double off = (1 + widest) * (1 + 0x1p-20), most = off + fa_half_ulp(w->dtype, off);
+  const fa_ulp ulp = fa_want_ulp(w->dtype);
   for (int64_t e = first + r->lo[k]; e < first + r->hi[k]; ++e) {
-    const double before = known ? w->least[e] / (off * off) : 0;
-    const double least = before - fa_half_ulp(w->dtype, before);
-    w->least[e] = (float)(before < FLUSHED || least < 0 ? 0 : least * (1 - 0x1p-20));
-    w->most[e] = (float)(known ? most : INFINITY);
+    const fa_bound_magnitude may = fa_bound_magnitude_of(w->least[e], widest, known, &ulp);
+    w->least[e] = may.least;
+    w->most[e] = may.most;
   }
 }

@@ -133,11 +133,8 @@ static bool judge(scan *s, mark *m) {
 bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out) {
   const fa_dtype t = w->dtype;
   if (w->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32)) return false;
-  const int fraction = t == FA_F16 ? 10 : t == FA_BF16 ? 7 : 23, bias = t == FA_F16 ? 15 : 127;
-  *out = (fa_row_check){.want = w->value + e,
-                        .quant = w->quant + e,
-                        .accum = w->accum + e,
-                        .ulp = {1023 + 1 - bias, 1023 + bias, fraction + 1}};
+  *out = (fa_row_check){
+      .want = w->value + e, .quant = w->quant + e, .accum = w->accum + e, .ulp = fa_want_ulp(t)};
   return true;
 }
 

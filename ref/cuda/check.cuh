@@ -74,10 +74,10 @@ FA_DEVICE void compare_element(const fa_judge_output *o, int64_t at, fa_judge_ch
   try_candidate(o, at, 0, FA_JUDGE_ZEROS, c);
   try_neighbour(o, at, o->n_heads, o->head_step, FA_JUDGE_HEAD, c);
   try_neighbour(o, at, o->n_batch, o->batch_step, FA_JUDGE_BATCH, c);
+  if (o->is_lse) c->scale = fmax(c->scale, is_finite(want) ? (double)(float)(1 + fabs(want)) : 1.0);
   if (is_nan(want)) return;
   c->count += 1;
   if (o->want.accum[at] == INFINITY) return; /* the kernel may overflow on the way */
-  if (o->is_lse) c->scale = fmax(c->scale, is_finite(want) ? (double)(float)(1 + fabs(want)) : 1.0);
   if (is_finite(want) && is_finite(got)) {
     compare_numbers(o, at, got, c);
     return;

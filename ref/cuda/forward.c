@@ -25,12 +25,18 @@ static fa_status wave(fa_judge_run *run, const fa_judge_turn *turn, const fa_jud
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_settle_forward, w->rows, err);
   if (status == FA_OK && run->compares)
     status = fa_judge_launch(run, FA_JUDGE_KERNEL_try_mean, w->n_blocks * FA_JUDGE_MEANS, err);
+  if (status == FA_OK && x->debug.data)
+    status = fa_judge_launch(run, FA_JUDGE_KERNEL_compare_debug, w->rows, err);
   return status;
 }
 
 fa_status fa_judge_compute_forward(fa_judge_run *run, fa_error *err) {
-  const fa_status status = fa_judge_run_open(run, err);
-  return status == FA_OK ? fa_judge_run_turns(run, wave, NULL, err) : status;
+  const fa_ref_call *c = run->c;
+  fa_status status = fa_judge_run_open(run, err);
+  if (status == FA_OK) status = fa_judge_run_turns(run, wave, NULL, err);
+  return status == FA_OK && c->p->lse_padded
+             ? fa_judge_launch(run, FA_JUDGE_KERNEL_pad_lse, c->out->t[FA_T_LSE].n, err)
+             : status;
 }
 
 static fa_status compute(fa_judge_run *run, fa_error *err) {

@@ -79,6 +79,7 @@ FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_
                  P = raw / row->sum;
     const fa_pair_weights weights = fa_element_weights(P, (float)z, e[u], rounded->floor, rounded->per_u);
     x->s[pair] = raw * z;
+    if (x->debug.data) x->e[pair] = (float)raw;
     x->w[pair] = weights.w;
     x->we[pair] = weights.we;
     x->w2[pair] = fa_element_weight_square(weights.w, P, rounded->top, rounded->at_top);
@@ -149,6 +150,13 @@ FA_DEVICE void fa_judge_settle_forward(const fa_judge_job *x, int64_t at) {
   x->want_lse.rest[lse] = known.rest;
   x->want_lse.accum[lse] = fa_bound_row_lse(x->c, &row->t, row->t.error_sum, fabs(known.value), sum_error);
   x->want_lse.sum_error[lse] = fa_bound_row_sum(&row->t, sum_error);
+}
+
+/* Nothing is wanted of what is behind a sequence's last row. */
+FA_DEVICE void fa_judge_pad_lse(const fa_judge_job *x, int64_t at) {
+  const fa_ref_call *c = x->c;
+  const int64_t sq = c->p->seqlen_q;
+  if (at % sq >= c->entry[at / sq / c->heads_q].sq) x->want_lse.value[at] = NAN;
 }
 
 #endif

@@ -108,9 +108,10 @@ enum { FA_JUDGE_MEAN_FAILS = 4, FA_JUDGE_MEAN_DIFFERS = 8 };
 
 /* What all kernels tell the host, zeros before. */
 typedef struct fa_judge_found {
-  double q, d_o, dlse; /* largest magnitudes of the whole tensors */
-  double steepest;     /* largest factor of the score chain */
-  int flags;           /* FA_JUDGE_COARSE_LSE ..., FA_JUDGE_MEAN_FAILS */
+  double q, d_o, dlse;                         /* largest magnitudes of the whole tensors */
+  double steepest;                             /* largest factor of the score chain */
+  int flags;                                   /* FA_JUDGE_COARSE_LSE ..., FA_JUDGE_MEAN_FAILS */
+  int64_t debug_count, debug_odd, debug_wrong; /* elements of dropout's matrix, as fa_judge_check has it */
 } fa_judge_found;
 
 /* Sums over a row or a key, [width] each, in units but for value: the worst case, squares, and f32's errors. */
@@ -128,7 +129,10 @@ typedef struct fa_judge_job {
   int64_t n_heads, n_blocks, wave; /* wave: its first block, of the call's */
   fa_judge_found *found;
   fa_judge_tensor q, k, v, d_o, o, lse, dlse, got_dq, got_dk, got_dv; /* O ..: the subject's */
-  fa_judge_tensor bias, got_dbias, bits;                              /* bits: bytes */
+  fa_judge_tensor debug;                                              /* dropout's matrix, the subject's */
+  fa_ulp debug_ulp;
+  int64_t debug_rows, debug_keys;        /* of a head in it; behind the sequence's nothing is wanted */
+  fa_judge_tensor bias, got_dbias, bits; /* bits: bytes */
   fa_judge_tensor rotated, flip_q,
       flip_k;            /* queries after rotary embedding, and how far they and keys may be off */
   fa_judge_tensor times; /* how often a row's list names a key: [rows][times_width] */

@@ -44,6 +44,10 @@ FA_DEVICE void raise_to(double *at, double x) {
 FA_DEVICE void raise_flag(int *at, int bits) {
   atomicOr(at, bits);
 }
+/* Whole numbers: their order makes no difference. */
+FA_DEVICE void add_to(int64_t *at, int64_t n) {
+  atomicAdd((unsigned long long *)at, (unsigned long long)n);
+}
 #else
 #define FA_DEVICE static inline
 #define FA_UNROLL
@@ -70,6 +74,9 @@ FA_DEVICE void raise_to(double *at, double x) {
 }
 FA_DEVICE void raise_flag(int *at, int bits) {
   *at |= bits;
+}
+FA_DEVICE void add_to(int64_t *at, int64_t n) {
+  *at += n;
 }
 #endif
 

@@ -48,10 +48,12 @@ void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors
       {FA_JUDGE_IN_DK, FA_T_DK, true, true},
       {FA_JUDGE_IN_DV, FA_T_DV, true, true},
       {FA_JUDGE_IN_DBIAS, FA_T_DBIAS, true, true},
+      {FA_JUDGE_IN_DEBUG, FA_T_P_DEBUG, false, true},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
     if (table[i].backward && !run->backward) continue;
     if (table[i].output && !got) continue;
+    if (table[i].id == FA_T_P_DEBUG && run->backward) continue;
     run->input[table[i].to] = (table[i].output ? got : in)->t[table[i].id];
   }
 }
@@ -93,7 +95,7 @@ static void use_staged(fa_judge_run *run, const staged *there) {
   fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,      &x->k,         &x->v,      &x->d_o,     &x->o,
                                           &x->lse,    &x->dlse,      &x->got_dq, &x->got_dk,  &x->got_dv,
                                           &x->bias,   &x->got_dbias, &x->bits,   &x->rotated, &x->flip_q,
-                                          &x->flip_k, &x->times,     &x->hidden, &x->visits};
+                                          &x->flip_k, &x->times,     &x->hidden, &x->visits,  &x->debug};
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) *to[i] = tensor_of(run, there, i);
   x->c = there->c;
   run->heads = there->head;

@@ -11,8 +11,7 @@ static const char *of_problem(const fa_problem *p, const fa_tensors *in) {
   for (int k = 0; k < p->n_captures; ++k)
     if (in->t[FA_T_DBUFFER_0 + k].data) return "gradients of captured buffers";
   if (p->sinks.present) return "sinks";
-  if (p->lse_padded) return "a padded LSE";
-  if (in->t[FA_T_P_DEBUG].data || in->t[FA_T_DROPOUT_KEEP].data) return "the matrix of dropout";
+  if (in->t[FA_T_DROPOUT_KEEP].data) return "a recorded mask of dropout";
   return NULL;
 }
 

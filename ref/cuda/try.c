@@ -225,11 +225,26 @@ static fa_status compute(fa_judge_run *run, fa_judge_found *found, double doubt,
   return status == FA_OK && !run->backward ? try_means(run, found, err) : status;
 }
 
+static void conclude_debug(const fa_judge_found *found, const fa_tensor *got, fa_judge_trial *t) {
+  t->verdict[t->n] = (fa_verdict){.id = FA_T_P_DEBUG,
+                                  .rank = got->rank,
+                                  .dtype = got->dtype,
+                                  .judged = true,
+                                  .count = found->debug_count,
+                                  .bad = found->debug_odd};
+  t->wrong[t->n++] = found->debug_wrong > 0;
+  if (found->debug_odd > 0) doubt(t, "not surely right: dropout's matrix");
+}
+
 static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_compare_options *options,
                              fa_judge_trial *t, fa_error *err) {
   static const fa_tensor_id ids[2][4] = {{FA_T_O, FA_T_LSE}, {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS}};
   const int n = run->backward ? 4 : 2;
   fa_judge_found found = {0};
+  const fa_tensor *debug = &got->t[FA_T_P_DEBUG];
+  run->x.debug_ulp = fa_want_ulp(debug->dtype);
+  run->x.debug_rows = debug->shape[2];
+  run->x.debug_keys = debug->shape[3];
   const fa_wants *out = run->c->out;
   if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n == 0) return FA_OK;
   fa_status status = compute(run, &found, options->doubt, err);
@@ -237,6 +252,7 @@ static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_
     const fa_tensor_id id = ids[run->backward][i];
     status = compare(run, &found, id, &got->t[id], options, t, err);
   }
+  if (status == FA_OK && run->x.debug.data) conclude_debug(&found, &got->t[FA_T_P_DEBUG], t);
   return status;
 }
 

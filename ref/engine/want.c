@@ -57,3 +57,8 @@ void fa_wants_free(fa_wants *w) {
     w->t[id] = (fa_want){0};
   }
 }
+
+fa_ulp fa_want_ulp(fa_dtype t) {
+  const int fraction = t == FA_F16 ? 10 : t == FA_BF16 ? 7 : 23, bias = t == FA_F16 ? 15 : 127;
+  return (fa_ulp){1023 + 1 - bias, 1023 + bias, fraction + 1};
+}

@@ -3,6 +3,7 @@
 #define FA_REF_ENGINE_WANT_H
 
 #include "cases/tensors/set.h"
+#include "ref/math/element.h"
 
 /* Consecutive elements. */
 typedef struct fa_want_span {
@@ -49,5 +50,8 @@ void fa_wants_free(fa_wants *w);
 /* Allocates value (zeroed) and, with bounds, quant, accum, noise, scale. */
 fa_status fa_want_init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
                        fa_error *err);
+
+/* Of f16, bf16 and f32. */
+fa_ulp fa_want_ulp(fa_dtype t);
 
 #endif
