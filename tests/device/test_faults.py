@@ -49,6 +49,8 @@ FAULTS = [
     ("a key that is listed twice counted once", "chain.cuh", "times > 1 ? s + log(times) : s", "s"),
     ("flips of rotary embedding forgotten", "chain.cuh", "out.e += t->turned * flips;", ";"),
     ("cached keys in the order of another tensor", "load.cuh", "const int64_t from = head->load + (at - head->key) * x->c->heads_kv, d = x->c->d", "const int64_t from = head->load + (at > head->key), d = x->c->d"),
+    ("tiles that are not visited count", "find.cuh", "return !x->visits.data ||", "return true ||"),
+    ("hidden pairs of the next row", "chain.cuh", "c->p->seqlen_q + p->i) * x->hidden_width", "c->p->seqlen_q + (p->i + 1 < p->e->sq ? p->i + 1 : 0)) * x->hidden_width"),
     ("NaN for what a mask hides", "forward.cuh", "x->s[pair] = 0;", "x->s[pair] = NAN;"),
 ]
 
@@ -68,6 +70,9 @@ COMPARED = [
     ("what passes taken for what is right", "check.cuh", "return err + 0x1p-19 * bound <=", "return true || bound <="),
     ("a mean that passes taken for right", "check.cuh", "differs |= !is_same(", "differs |= false && !is_same("),
     ("a mean that passes taken for one that fails", "check.cuh", "fails |= err > bound * x->output.wide;", "fails = true;"),
+    ("signs of dropout's matrix not looked at", "debug.cuh", "(copysign(1.0, got) < 0) == kept", "false"),
+    ("magnitudes of dropout's matrix not looked at", "debug.cuh", "if (!has_keys) return DEBUG_SURE;", "return DEBUG_SURE;"),
+    ("what is behind a padded LSE's rows compared", "forward.cuh", "x->want_lse.value[at] = NAN;", ";"),
     ("bound of the neighbouring element", "check.cuh", "accum = w->accum[at];", "accum = w->accum[at ^ 1];"),
 ]
 

@@ -159,6 +159,27 @@ static void test_wrong(fa_judge_machine *m) {
   free_subject(&s);
 }
 
+/* Of dropout's matrix: a sign says what is dropped, and a magnitude has a bound above. */
+static void test_debug_matrix(fa_judge_machine *m) {
+  const int64_t index[FA_MAX_RANK] = {0};
+  subject s;
+  make_subject("rate-host", 0, &s);
+  for (int64_t i = 1; !s.in.t[FA_T_P_DEBUG].data; ++i) {
+    free_subject(&s);
+    make_subject("rate-host", i, &s);
+  }
+  run_made(&s);
+  const fa_tensor *t = &s.got.t[FA_T_P_DEBUG];
+  const double right = fa_tensor_get(t, index);
+  expect(&s, m, false, FA_OK, FA_UNTESTED, "");
+  fa_tensor_set(t, index, -right);
+  expect(&s, m, false, FA_OK, FA_FAIL, "not surely right: dropout's matrix");
+  fa_tensor_set(t, index, 2 * right + 2);
+  expect(&s, m, false, FA_OK, FA_FAIL, "not surely right: dropout's matrix");
+  fa_tensor_set(t, index, right);
+  free_subject(&s);
+}
+
 /* ---- machines that lie or fail ---- */
 
 typedef struct liar {
@@ -278,10 +299,15 @@ int main(int argc, char **argv) {
   test_same("everything", 30, m, &counts);
   test_same("fills", 30, m, &counts);
   test_same("edge", 30, m, &counts);
+  test_same("kvcache", 12, m, &counts);
+  test_same("flex", 12, m, &counts);
+  test_same("memeff", 12, m, &counts);
+  test_same("sinks", 12, m, &counts);
   fa_judged_text(&counts, text);
   puts(text);
   CHECK(counts.gpu > 20 && counts.both > 20 && counts.cpu > 0);
   test_wrong(m);
+  test_debug_matrix(m);
   test_liars(m);
   test_mean(m);
   fa_judge_machine_host_free(m);
