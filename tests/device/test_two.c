@@ -180,6 +180,19 @@ static void test_debug_matrix(fa_judge_machine *m) {
   free_subject(&s);
 }
 
+/* What stands behind the last rows of sequences in a padded LSE is nobody's. */
+static void test_padding(fa_judge_machine *m) {
+  subject s;
+  make_subject("varlen", 0, &s);
+  for (int64_t i = 1; !s.c.problem.lse_padded; ++i) {
+    free_subject(&s);
+    make_subject("varlen", i, &s);
+  }
+  run_made(&s);
+  expect(&s, m, false, FA_OK, FA_UNTESTED, "");
+  free_subject(&s);
+}
+
 /* ---- machines that lie or fail ---- */
 
 typedef struct liar {
@@ -308,6 +321,7 @@ int main(int argc, char **argv) {
   CHECK(counts.gpu > 20 && counts.both > 20 && counts.cpu > 0);
   test_wrong(m);
   test_debug_matrix(m);
+  test_padding(m);
   test_liars(m);
   test_mean(m);
   fa_judge_machine_host_free(m);

@@ -2,13 +2,14 @@
 """Which mutants of the kernels (tests/mutants/) the judge kills, and which of them other projects' rules would kill.
 
 usage: tests/mutants/kill.py FA-VERIFY [--only REGEX] [--all RIVAL_RULES] [--write docs/notes/detection.md] [--results FILE.json]
-                  [--files REGEX]
+                  [--files REGEX] [--judge host]
 
 Needs every mutant built (target `mutants`), and `unchanged`, the same kernels without a bug, which must pass. A mutant
 runs the case files up to the first case that does not pass, or, of class `waste`, for which it does more than is recorded
 (tests/kernels/work.py), starting with the files named in its own name or in its line `Cases:`; on host:hopper if its line
 `Device:` says so. --all: also applies the other rules (tests/mutants/rival_rules.c). --results: a file of earlier
-results, to which new ones are added. Exit: 0 all are killed or in EQUIVALENT, 1 one survives, 2 one is not built."""
+results, to which new ones are added. --judge host: the GPU's judge decides first, on the processor, and a mutant that it
+passes and the CPU does not is an error. Exit: 0 all are killed or in EQUIVALENT, 1 one survives, 2 one is not built."""
 import json
 import os
 import re
@@ -26,6 +27,7 @@ FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "prefill"
                                            "kvcache_large", "hopper_cache")]
 # Mutant -> why no case can distinguish it from the kernels without a bug.
 EQUIVALENT = {}
+JUDGED = []  # options that say by whom
 TYPICAL = ["tests/mutants/typical.json", "tests/mutants/typical_flex.json"]
 RULES = {"fa2x": "FA 2x", "allclose": "allclose 1e-2", "xformers": "xformers", "xformers2": "loosened"}
 
@@ -93,7 +95,7 @@ def judge_cases(verify, name, options, seconds="600"):
         report = os.path.join(folder, "report.json")
         done = subprocess.run(
             [verify, "run", "--backend", f"mutant:{subject_of(name)}", "--jobs", "2", "--fail-fast", "--timeout", seconds, "-q",
-             "--no-progress", "--report", report, "--schedule-seed", "1", *options, "--cases", *files_for(name)], capture_output=True,
+             "--no-progress", "--report", report, "--schedule-seed", "1", *JUDGED, *options, "--cases", *files_for(name)], capture_output=True,
             text=True, check=False)
         if done.returncode not in (0, 1, 4): # 4: none of the cases is for these kernels
             sys.exit(f"mutant {name}: exit status {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
@@ -278,10 +280,12 @@ def keep_in(path):
 
 
 def main(arguments):
-    only, program, path, results, files = (
-        take(arguments, o) for o in ("--only", "--all", "--write", "--results", "--files"))
+    only, program, path, results, files, judged = (
+        take(arguments, o) for o in ("--only", "--all", "--write", "--results", "--files", "--judge"))
     if len(arguments) != 1:
         sys.exit(__doc__)
+    if judged:
+        JUDGED[:] = ["--judge", judged]
     if files:
         FILES[:] = [f for f in FILES if re.search(files, os.path.basename(f)[:-len(".json")])]
     verify = os.path.abspath(arguments[0])
