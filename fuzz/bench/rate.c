@@ -3,6 +3,7 @@
 
 #include "fuzz/generate/draw.h"
 #include "fuzz/judging/stage.h"
+#include "fuzz/one/judges.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/options/choose_backend.h"
 #include "ref/math/blas.h"
@@ -19,6 +20,7 @@ typedef struct rate {
   fa_stage_clock clock;
   double pairs; /* batch * heads * Sq * Sk */
   int n_passed;
+  pid_t pid; /* the parent's alone */
   fa_status status;
   fa_error err;
 } rate;
@@ -64,7 +66,7 @@ static void run_some(const job *x, int64_t first, int64_t n, rate *to) {
 
 /* Runs all processes at once, each on its own cases; *all[] is memory shared with them. */
 static fa_status run_processes(const job *x, int n_processes, int64_t n_each, rate *all) {
-  int n_started = 0, bad = 0;
+  int bad = 0;
   fflush(NULL);
   for (int i = 0; i < n_processes; ++i) {
     const pid_t pid = fork();
@@ -72,11 +74,11 @@ static fa_status run_processes(const job *x, int n_processes, int64_t n_each, ra
       run_some(x, i * n_each, n_each, &all[i]);
       _exit(0);
     }
-    n_started += pid > 0;
+    all[i].pid = pid;
   }
-  for (int i = 0, how = 0; i < n_started; ++i)
-    if (wait(&how) < 0 || how != 0) ++bad;
-  return n_started < n_processes || bad ? FA_ERR_MEMORY : FA_OK;
+  for (int i = 0, how = 0; i < n_processes; ++i)
+    if (all[i].pid < 0 || waitpid(all[i].pid, &how, 0) < 0 || how != 0) ++bad;
+  return bad ? FA_ERR_MEMORY : FA_OK;
 }
 
 static void print_table(FILE *out, const rate *all, int n_processes, int64_t n_each) {
@@ -115,8 +117,10 @@ int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, int n_proc
   const size_t bytes = (size_t)n_processes * sizeof(rate);
   rate *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (status == FA_OK && all == MAP_FAILED) status = fa_fail(&err, FA_ERR_MEMORY, "bench: out of memory");
+  if (status == FA_OK) status = fa_judges_start(judge, 0, &err);
   if (status == FA_OK && run_processes(&x, n_processes, n_each, all) != FA_OK)
     status = fa_fail(&err, FA_ERR_MEMORY, "bench: a process ended early");
+  fa_judges_stop();
   for (int i = 0; i < n_processes && status == FA_OK; ++i)
     if ((status = all[i].status) != FA_OK) err = all[i].err;
   if (status == FA_OK)

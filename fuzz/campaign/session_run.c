@@ -3,6 +3,7 @@
 #include "fuzz/campaign/session.h"
 
 #include "fuzz/coverage/words.h"
+#include "fuzz/one/judges.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/probe/adopt.h"
 #include "fuzz/shrink/report.h"
@@ -353,7 +354,9 @@ int fa_session_run(fa_session *s) {
   if (status != FA_OK) return fa_cli_fail(status, &err);
   if (code >= 0) return code;
   if (s->rules && !s->cli->quiet) fa_rules_print_begin(s->rules, stdout);
-  if (probe_choices(s, &err) != FA_OK) return fa_cli_fail(FA_ERR_DEVICE, &err);
+  if (fa_judges_start(fa_judge_choice_named(s->cli->judge), s->cli->timeout_s, &err) != FA_OK ||
+      probe_choices(s, &err) != FA_OK)
+    return fa_cli_fail(FA_ERR_DEVICE, &err);
   s->progress.spent = s->resume.spent;
   s->progress.n_resumed = s->resume.n;
   if (!s->cli->no_isolate) s->preparing_slots = fa_process_slots_make(FA_PREPARING_AT_ONCE);
@@ -370,6 +373,7 @@ int fa_session_run(fa_session *s) {
                          .done = item_done,
                          .tick = tick};
   status = fa_pool_run(&pool, &interrupted, &err);
+  fa_judges_stop();
   fa_progress_clear(&s->progress);
   if (status == FA_OK && s->status != FA_OK) {
     status = s->status;

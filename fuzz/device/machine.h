@@ -5,9 +5,9 @@
 
 #include "ref/cuda/machine.h"
 
-/* The first device, in this process; opened at most once. FA_ERR_UNSUPPORTED: this build, or this device, has no kernels of
- * the judge for it (float64 must have half the rate of float32: compute capability 8.0 or 9.0). most_bytes 0: 40 GiB,
- * taken as they are needed. */
-fa_status fa_device_machine_open(size_t most_bytes, fa_judge_machine **out, fa_error *err);
+/* Machines on the first device, all in one context of this process, each with a stream and memory of its own. begin:
+ * FA_ERR_UNSUPPORTED: this build, or this device, has no kernels of the judge for it (float64 must have half the rate of
+ * float32: compute capability 8.0 or 9.0). A call may have 40 GiB, taken as they are needed. */
+extern const fa_judge_machines fa_device_machines;
 
 #endif

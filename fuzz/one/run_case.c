@@ -1,7 +1,6 @@
 #include "fuzz/one/run_case.h"
 #include "cases/data/build.h"
 
-#include "fuzz/device/machine.h"
 #include "fuzz/explain/run.h"
 #include "fuzz/judging/delivered.h"
 #include "fuzz/judging/empty_rows.h"
@@ -10,6 +9,7 @@
 #include "fuzz/judging/stage.h"
 #include "fuzz/laws/check.h"
 #include "fuzz/one/dump.h"
+#include "fuzz/one/judges.h"
 #include "fuzz/one/parts.h"
 #include "fuzz/untrusted/rules.h"
 #include "ref/reference.h"
@@ -202,15 +202,6 @@ fa_status fa_one_run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t sche
   return late && x->r->state == before ? status : FA_OK;
 }
 
-/* Where a GPU is wanted if there is one, there need not be. */
-static fa_status open_machine(const fa_run_config *run, fa_judge_config *config, fa_error *err) {
-  config->both = run->judge == FA_JUDGE_BY_BOTH || run->judge == FA_JUDGE_BY_HOST;
-  if (run->judge == FA_JUDGE_BY_CPU) return FA_OK;
-  if (run->judge == FA_JUDGE_BY_HOST) return fa_judge_machine_host_open(&config->machine, err);
-  const fa_status status = fa_device_machine_open(0, &config->machine, err);
-  return run->judge == FA_JUDGE_BY_AUTO ? FA_OK : status == FA_ERR_UNSUPPORTED ? FA_ERR_DEVICE : status;
-}
-
 static fa_status judge(run *x, fa_error *err) {
   fa_judge_config config = {.profile = &x->profile,
                             .n_threads = x->config->n_threads,
@@ -226,7 +217,7 @@ static fa_status judge(run *x, fa_error *err) {
                             .contract = &x->declaration.contract};
   const fa_explain_options explain = {.seconds = x->config->explain_seconds};
   fa_judged judged = {.from_o = false};
-  fa_status opened = open_machine(x->config, &config, err);
+  fa_status opened = fa_judges_ask(x->config->judge, &config, x->r, err);
   if (opened != FA_OK) return opened;
   if (explain.seconds > 0) config.keep = &judged;
   double start = fa_seconds_now();

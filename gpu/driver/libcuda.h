@@ -35,6 +35,8 @@
   F(cuMemcpyHtoDAsync)                                                                                       \
   F(cuMemAllocHost)                                                                                          \
   F(cuMemFreeHost)                                                                                           \
+  F(cuMemHostRegister)                                                                                       \
+  F(cuMemHostUnregister)                                                                                     \
   F(cuMemsetD8Async)                                                                                         \
   F(cuMemGetAllocationGranularity)                                                                           \
   F(cuMemAddressReserve)                                                                                     \

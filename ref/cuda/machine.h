@@ -19,7 +19,7 @@ typedef struct fa_judge_machine {
   size_t most_bytes; /* of memory that one call may have */
   /* Memory for one call, 256-byte aligned, content undefined; what the call before had is gone. */
   fa_status (*reserve)(void *self, size_t bytes, char **memory, fa_error *err);
-  /* Memory of the host to upload from, valid until the next call of it. */
+  /* Memory of the host to upload from, valid until the next call of it. NULL: the caller has memory for that. */
   fa_status (*stage)(void *self, size_t bytes, char **memory, fa_error *err);
   fa_status (*upload)(void *self, void *to, const void *from, size_t bytes, fa_error *err);
   /* Waits for all launches before it, and says if one of them failed. */
@@ -29,10 +29,22 @@ typedef struct fa_judge_machine {
   fa_status (*launch)(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err);
 } fa_judge_machine;
 
+/* Where machines come from. */
+typedef struct fa_judge_machines {
+  /* Once in a process, before the others. FA_ERR_UNSUPPORTED: there are none here. */
+  fa_status (*begin)(fa_error *err);
+  /* One more, for one thread at a time; machines of several threads work side by side. */
+  fa_status (*open)(fa_judge_machine **out, fa_error *err);
+  void (*close)(fa_judge_machine *m);
+  /* What will be uploaded from and downloaded to lies in these bytes of the host: the machine may prepare for that. In place of
+   * those that it was told before. 0 bytes: nowhere in particular. */
+  void (*pin)(fa_judge_machine *m, void *memory, size_t bytes);
+} fa_judge_machines;
+
+extern const fa_judge_machines fa_judge_machines_host; /* with the kernels of this program */
+
 /* functions NULL: those of this program, which tests replace; most_bytes 0: 1 GiB. NULL: out of memory. */
 fa_judge_machine *fa_judge_machine_host_new(const fa_judge_function *functions, size_t most_bytes);
 void fa_judge_machine_host_free(fa_judge_machine *m);
-/* One for the whole process, made when it is first asked for. */
-fa_status fa_judge_machine_host_open(fa_judge_machine **out, fa_error *err);
 
 #endif
