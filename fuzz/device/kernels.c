@@ -53,9 +53,9 @@ fa_status fa_device_kernels_load(fa_device_kernels *d, fa_error *err) {
   if (!code)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "no kernels of the judge for %s (compute capability %d.%d)",
                    info->name, info->major, info->minor);
-  status = fa_device_said(d,
-                          d->context.driver->cuLibraryLoadData(&d->library, code, NULL, NULL, 0, NULL, NULL, 0),
-                          "the judge's kernels", err);
+  status =
+      fa_device_said(d, d->context.driver->cuLibraryLoadData(&d->library, code, NULL, NULL, 0, NULL, NULL, 0),
+                     "the judge's kernels", err);
   for (int k = 0; status == FA_OK && k < FA_JUDGE_N_KERNELS; ++k)
     status = fa_device_said(d, d->context.driver->cuLibraryGetKernel(&d->kernel[k], d->library, names[k]),
                             names[k], err);

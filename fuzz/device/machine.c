@@ -24,7 +24,8 @@ static fa_status said(const device *d, CUresult code, const char *what, fa_error
 static size_t better(size_t have, size_t bytes) {
   const size_t much = (size_t)2 << 30;
   if (bytes <= have && (have < much || bytes > have / 8)) return have;
-  const size_t more = bytes + bytes / 2, less = have < much && have + have / 2 > more ? have + have / 2 : more;
+  const size_t more = bytes + bytes / 2,
+               less = have < much && have + have / 2 > more ? have + have / 2 : more;
   return bytes >= much ? bytes : less;
 }
 
@@ -102,7 +103,8 @@ static fa_status open_device(fa_judge_machine **out, fa_error *err) {
                                   .launch = launch};
   fa_status status = fa_cuda_context_use(&the_kernels.context, err);
   if (status == FA_OK)
-    status = said(d, d->driver->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), "the judge's stream", err);
+    status =
+        said(d, d->driver->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), "the judge's stream", err);
   if (status == FA_OK)
     *out = &d->machine;
   else

@@ -9,7 +9,7 @@
 
 typedef struct fa_judge_client {
   fa_judge_machine machine;
-  int socket; /* -1: not connected */
+  int socket;     /* -1: not connected */
   bool is_silent; /* closed, because nobody answered */
   double patience_s;
   pid_t server;

@@ -5,7 +5,12 @@
 
 #include "ref/cuda/machine.h"
 
-typedef enum fa_judge_what { FA_JUDGE_UPLOAD, FA_JUDGE_CLEAR, FA_JUDGE_LAUNCH, FA_JUDGE_DOWNLOAD } fa_judge_what;
+typedef enum fa_judge_what {
+  FA_JUDGE_UPLOAD,
+  FA_JUDGE_CLEAR,
+  FA_JUDGE_LAUNCH,
+  FA_JUDGE_DOWNLOAD
+} fa_judge_what;
 
 typedef struct fa_judge_command {
   fa_judge_what what;

@@ -30,7 +30,7 @@ bool fa_judge_send(int socket, const void *message, size_t bytes, const int *fds
   return n == (ssize_t)bytes;
 }
 
-static bool is_ready(int socket, double patience_s) {
+bool fa_judge_hears(int socket, double patience_s) {
   struct pollfd p = {.fd = socket, .events = POLLIN};
   const double ms = 1e3 * patience_s;
   int n;
@@ -43,7 +43,7 @@ fa_judge_heard fa_judge_receive(int socket, void *message, size_t bytes, int *fd
   room r;
   struct iovec part = {message, bytes};
   struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
-  if (!is_ready(socket, patience_s)) return FA_JUDGE_NOTHING;
+  if (!fa_judge_hears(socket, patience_s)) return FA_JUDGE_NOTHING;
   if (fds) {
     fds[0] = fds[1] = -1;
     m.msg_control = r.bytes;

@@ -32,8 +32,10 @@ typedef struct fa_judge_answer {
 
 /* fds[2] go with it. False: nobody is there any more. */
 bool fa_judge_send(int socket, const void *message, size_t bytes, const int *fds);
+/* Waits for patience_s until there is something to receive; < 0: as long as it takes. */
+bool fa_judge_hears(int socket, double patience_s);
 typedef enum fa_judge_heard { FA_JUDGE_HEARD, FA_JUDGE_NOTHING, FA_JUDGE_ENDED } fa_judge_heard;
-/* Waits for patience_s; < 0: as long as it takes. FA_JUDGE_ENDED: nobody is there, or it is no message of that size.
+/* Waits as fa_judge_hears. FA_JUDGE_ENDED: nobody is there, or it is no message of that size.
  * fds NULL: none are expected; else -1 where none came. */
 fa_judge_heard fa_judge_receive(int socket, void *message, size_t bytes, int *fds, double patience_s);
 

@@ -81,8 +81,22 @@ fa_status fa_judge_process_start(const fa_judge_machines *machines, double patie
   return FA_OK;
 }
 
+/* Of this process: what it asks with. */
+static struct {
+  pid_t owner; /* 0: nobody; another: a parent, whose connection this is a copy of */
+  fa_judge_client client;
+  bool is_silent; /* a process that does not even greet is waited for once */
+} mine;
+
+static void disconnect(void) {
+  if (mine.owner != 0) fa_judge_client_close(&mine.client);
+  mine.owner = 0;
+}
+
 void fa_judge_process_stop(void) {
   if (!the.started || the.owner != getpid()) return;
+  disconnect();
+  mine.is_silent = false;
   close(the.door);
   kill(the.keeper, SIGKILL); /* and with it what it keeps */
   while (waitpid(the.keeper, NULL, 0) < 0 && errno == EINTR) {}
@@ -91,24 +105,26 @@ void fa_judge_process_stop(void) {
 
 /* ---- those that ask ---- */
 
+static fa_status connect_anew(fa_error *err) {
+  enum { TRIES = 3 }; /* one may come to a door whose server is about to end */
+  fa_status status = FA_ERR_IO;
+  disconnect();
+  for (int i = 0; i < TRIES && status == FA_ERR_IO && !mine.is_silent; ++i)
+    status = fa_judge_client_connect(&mine.client, the.door, the.patience_s, &mine.is_silent, err);
+  if (status == FA_OK) mine.owner = getpid();
+  return status;
+}
+
 fa_status fa_judge_process_machine(fa_judge_machine **out, bool *is_new, fa_error *err) {
-  static fa_judge_client client = {.socket = -1};
-  static pid_t connected; /* the process whose client it is */
-  static bool is_silent;  /* a process that does not even greet is waited for once */
-  enum { TRIES = 3 };     /* one may come to a door whose server is about to end */
-  fa_status status = FA_OK;
   *out = NULL;
   *is_new = false;
   if (!the.started) return fa_fail(err, FA_ERR_UNSUPPORTED, "the judge's process was not started");
-  if (is_silent) return fa_fail(err, FA_ERR_IO, FA_JUDGE_SILENT_TEXT);
-  if (connected != getpid() || !fa_judge_client_is_there(&client)) {
-    fa_judge_client_close(&client); /* of a parent: this process's copies of its descriptors */
-    status = FA_ERR_IO;
-    for (int i = 0; i < TRIES && status == FA_ERR_IO && !is_silent; ++i)
-      status = fa_judge_client_connect(&client, the.door, the.patience_s, &is_silent, err);
-    connected = getpid();
-    *is_new = status == FA_OK;
+  if (mine.is_silent) return fa_fail(err, FA_ERR_IO, FA_JUDGE_SILENT_TEXT);
+  if (mine.owner != getpid() || !fa_judge_client_is_there(&mine.client)) {
+    const fa_status status = connect_anew(err);
+    if (status != FA_OK) return status;
+    *is_new = true;
   }
-  if (status == FA_OK) *out = &client.machine;
-  return status;
+  *out = &mine.client.machine;
+  return FA_OK;
 }

@@ -4,6 +4,7 @@
 #include "fuzz/judge_process/shared.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,14 +63,24 @@ static fa_judge_answer answer_to(guest *g, const fa_judge_ask *ask) {
   return a;
 }
 
-/* After an error of a device its context may be good for nothing: another process has another. */
+static atomic_bool is_ending;
+
+/* After an error of a device its context may be good for nothing: another process has another. Whoever hears of the error
+ * comes to the door again, and shall find that one there. */
+static bool answer(const guest *g, const fa_judge_ask *ask, const fa_judge_answer *a) {
+  const bool ends = a->status == FA_ERR_DEVICE && ask->what != FA_JUDGE_HELLO;
+  if (ends) is_ending = true;
+  const bool sent = fa_judge_send(g->socket, a, sizeof *a, NULL);
+  if (ends) _exit(3);
+  return sent;
+}
+
 static void *receive_guest(void *context) {
   guest *g = context;
   fa_judge_ask ask;
   while (fa_judge_receive(g->socket, &ask, sizeof ask, NULL, -1) == FA_JUDGE_HEARD) {
     const fa_judge_answer a = answer_to(g, &ask);
-    if (!fa_judge_send(g->socket, &a, sizeof a, NULL)) break;
-    if (a.status == FA_ERR_DEVICE && ask.what != FA_JUDGE_HELLO) _exit(3);
+    if (!answer(g, &ask, &a)) break;
   }
   unpin(g);
   if (g->machine) g->machines->close(g->machine);
@@ -109,10 +120,11 @@ int fa_judge_serve(const fa_judge_machines *machines, int door) {
   char knock;
   int fds[2];
   const fa_status begun = machines->begin(&why);
-  while (fa_judge_receive(door, &knock, sizeof knock, fds, -1) == FA_JUDGE_HEARD) {
-    if (fds[0] < 0)
-      continue;
-    else if (begun == FA_OK)
+  while (fa_judge_hears(door, -1)) {
+    if (is_ending) pause();
+    if (fa_judge_receive(door, &knock, sizeof knock, fds, -1) != FA_JUDGE_HEARD) break;
+    if (fds[0] < 0) continue;
+    if (begun == FA_OK)
       let_in(machines, fds);
     else
       turn_away(fds, begun, &why);

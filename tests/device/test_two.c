@@ -1,80 +1,12 @@
 /* Two judges: what the one on a machine may say, what is left to the CPU, and what a lying machine comes to. */
-#include "cases/data/build.h"
-#include "fuzz/generate/draw.h"
 #include "fuzz/judging/two.h"
-#include "gpu/backend.h"
 #include "tests/device/load.h"
+#include "tests/device/subject.h"
 #include "tests/support/check.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A case, what ref-f32 made of it, and the profile that it is judged by. */
-typedef struct subject {
-  fa_case c;
-  fa_tensors in, got;
-  fa_profile profile;
-} subject;
-
-static void make_subject(const char *profile, int64_t index, subject *s) {
-  fa_error err = {""};
-  *s = (subject){.in = {{{0}}}};
-  REQUIRE(fa_generate(profile, 5, index, &s->c, &err) == FA_OK);
-  REQUIRE(fa_case_build(&s->c, &s->in, &err) == FA_OK);
-}
-
-static void run_made(subject *s) {
-  fa_outcome outcome;
-  fa_error err = {""};
-  REQUIRE(fa_tensors_clone(&s->got, &s->in, &err) == FA_OK);
-  fa_backend_ref_f32.profile(NULL, &s->c.problem, &s->profile);
-  const fa_run_options run = {.passes = FA_PASS_FORWARD | (s->c.problem.backward ? FA_PASS_BACKWARD : 0),
-                              .n_threads = 1};
-  REQUIRE(fa_backend_ref_f32.run(NULL, &s->c.problem, &s->got, &run, &outcome, &err) == FA_OK);
-}
-
-static void run_subject(const char *profile, int64_t index, subject *s) {
-  make_subject(profile, index, s);
-  run_made(s);
-}
-
-static void free_subject(subject *s) {
-  fa_tensors_free(&s->got);
-  fa_tensors_free(&s->in);
-  fa_case_free(&s->c);
-}
-
-static fa_status judge(const subject *s, fa_judge_machine *m, bool both, fa_result *r, fa_error *err) {
-  const fa_judge_config config = {.profile = &s->profile,
-                                  .n_threads = 1,
-                                  .generic = fa_case_is_generic(&s->c),
-                                  .backward = s->c.problem.backward,
-                                  .machine = m,
-                                  .both = both,
-                                  .poison = FA_POISON_A};
-  fa_result_init(r);
-  return fa_judge(&s->c.problem, &s->in, &s->got, &config, r, err);
-}
-
-/* The worst element is the one whose ratio it is. */
-static bool has_its_worst(const fa_verdict *v) {
-  const fa_point *w = v->worst;
-  return v->n_worst == 0 || fabs(w->err - w->ratio * w->bound) <= 1e-9 * w->err;
-}
-
-static bool same_verdicts(const fa_result *a, const fa_result *b) {
-  bool same = a->state == b->state && a->n_verdicts == b->n_verdicts;
-  for (int i = 0; same && i < a->n_verdicts; ++i) {
-    const fa_verdict *x = &a->verdict[i], *y = &b->verdict[i];
-    same = x->id == y->id && x->count == y->count && x->bad == y->bad &&
-           llabs(x->n_stat - y->n_stat) <= y->n_stat / 1000 && /* one at its threshold may count here alone */
-
-           fabs(x->worst_ratio - y->worst_ratio) <= 0x1p-10 * y->worst_ratio &&
-           strcmp(x->vacuous, y->vacuous) == 0 && has_its_worst(x) && has_its_worst(y);
-  }
-  return same;
-}
 
 /* Random cases: the same state, counts and ratios whoever judges. */
 static void test_same(const char *profile, int64_t n, fa_judge_machine *m, fa_judged_counts *counts) {
@@ -84,8 +16,9 @@ static void test_same(const char *profile, int64_t n, fa_judge_machine *m, fa_ju
     subject s;
     REQUIRE(alone && two);
     run_subject(profile, i, &s);
-    CHECK_MSG(judge(&s, NULL, false, alone, &err) == FA_OK, "%s", err.text);
-    CHECK_MSG(judge(&s, m, i % 2, two, &err) == FA_OK, "%s %lld: %s", profile, (long long)i, err.text);
+    CHECK_MSG(judge_subject(&s, NULL, false, alone, &err) == FA_OK, "%s", err.text);
+    CHECK_MSG(judge_subject(&s, m, i % 2, two, &err) == FA_OK, "%s %lld: %s", profile, (long long)i,
+              err.text);
     CHECK_MSG(same_verdicts(alone, two), "%s %lld: %s", profile, (long long)i, two->judged.left);
     CHECK(alone->judged.by == FA_JUDGED_BY_CPU && !alone->judged.left[0]);
     CHECK(two->judged.by != FA_JUDGED_BY_GPU || two->state == FA_UNTESTED);
@@ -103,7 +36,7 @@ static void expect(const subject *s, fa_judge_machine *m, bool both, fa_status s
   fa_result *r = malloc(sizeof *r);
   fa_error err = {""};
   REQUIRE(r);
-  CHECK_MSG(judge(s, m, both, r, &err) == status, "%s", err.text);
+  CHECK_MSG(judge_subject(s, m, both, r, &err) == status, "%s", err.text);
   if (status == FA_OK)
     CHECK_MSG(r->state == state && strncmp(r->judged.left, says, strlen(says)) == 0,
               "%s, left: \"%s\", not \"%s\"", fa_state_name(r->state), r->judged.left, says);
@@ -122,7 +55,7 @@ static void put_just_wrong(const subject *s) {
   fa_state state = FA_UNTESTED;
   for (double off = 1e-5; off < 1 && state != FA_FAIL; off *= 1.5) {
     fa_tensor_set(&s->got.t[FA_T_O], index, right + off);
-    REQUIRE(judge(s, NULL, false, r, &err) == FA_OK);
+    REQUIRE(judge_subject(s, NULL, false, r, &err) == FA_OK);
     state = r->state;
     fa_result_free(r);
   }
