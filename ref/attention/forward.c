@@ -237,9 +237,10 @@ fa_status fa_ref_forward_outputs(fa_ref_call *c, fa_error *err) {
   int64_t o[4] = {p->batch, p->seqlen_q, p->heads_q, p->head_dim_v},
           o3[3] = {total, p->heads_q, p->head_dim_v};
   int64_t lse[3] = {p->batch, p->heads_q, p->seqlen_q}, lse2[2] = {p->heads_q, total};
-  fa_status status = fa_want_init(&c->out->t[FA_T_O], p->dtype, varlen ? 3 : 4, varlen ? o3 : o, bounds, err);
+  __typeof__(fa_want_init) *make = c->shapes_alone ? fa_want_init_unset : fa_want_init;
+  fa_status status = make(&c->out->t[FA_T_O], p->dtype, varlen ? 3 : 4, varlen ? o3 : o, bounds, err);
   fa_want *want = &c->out->t[FA_T_LSE];
-  if (!status) status = fa_want_init(want, FA_F32, flat ? 2 : 3, flat ? lse2 : lse, bounds, err);
+  if (!status) status = make(want, FA_F32, flat ? 2 : 3, flat ? lse2 : lse, bounds, err);
   if (status || want->n == 0) return status;
   want->rest = calloc((size_t)want->n, sizeof *want->rest);
   if (bounds) want->sum_error = calloc((size_t)want->n, sizeof *want->sum_error);

@@ -235,9 +235,10 @@ fa_status fa_ref_backward_outputs(fa_ref_call *c, fa_error *err) {
   int64_t k3[3] = {fa_problem_total_k(p), p->heads_kv, p->head_dim};
   int64_t v[4] = {k[0], k[1], k[2], p->head_dim_v}, v3[3] = {k3[0], k3[1], p->head_dim_v};
   int rank = varlen ? 3 : 4;
-  fa_status status = fa_want_init(&c->out->t[FA_T_DQ], p->dtype, rank, varlen ? q3 : q, bounds, err);
-  if (!status) status = fa_want_init(&c->out->t[FA_T_DK], p->dtype, rank, varlen ? k3 : k, bounds, err);
-  if (!status) status = fa_want_init(&c->out->t[FA_T_DV], p->dtype, rank, varlen ? v3 : v, bounds, err);
+  __typeof__(fa_want_init) *make = c->shapes_alone ? fa_want_init_unset : fa_want_init;
+  fa_status status = make(&c->out->t[FA_T_DQ], p->dtype, rank, varlen ? q3 : q, bounds, err);
+  if (!status) status = make(&c->out->t[FA_T_DK], p->dtype, rank, varlen ? k3 : k, bounds, err);
+  if (!status) status = make(&c->out->t[FA_T_DV], p->dtype, rank, varlen ? v3 : v, bounds, err);
   if (!status && c->sample) status = fa_ref_span_rows(c, &c->out->t[FA_T_DQ], err);
   if (!status && c->sample) status = fa_ref_span_keys(c, &c->out->t[FA_T_DK], err);
   if (!status && c->sample) status = fa_ref_span_keys(c, &c->out->t[FA_T_DV], err);

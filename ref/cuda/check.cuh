@@ -82,8 +82,11 @@ FA_DEVICE void compare_element(const fa_judge_output *o, int64_t at, fa_judge_ch
     compare_numbers(o, at, got, c);
     return;
   }
-  c->odd += want != got; /* an overflow that may be is the CPU's to see */
-  c->wrong += want != got && (is_nan(got) || is_finite(got));
+  if (want == got) return;
+  c->odd += 1; /* an overflow that may be is the CPU's to see */
+  c->wrong += is_nan(got) || is_finite(got);
+  c->ratio = INFINITY;
+  c->worst = at;
 }
 
 /* One record of all lanes' parts. The worst element of equal ones is the first. */
@@ -118,6 +121,7 @@ FA_DEVICE void fa_judge_compare(const fa_judge_job *x, int64_t item) {
   for (int64_t i = first + lane(); i < end; i += WARP) compare_element(o, row * o->width + i, &part);
   fa_judge_check c = joined(&part);
   if (lane() != 0) return;
+  c.nonce = x->nonce;
   if (!o->is_lse) c.scale = o->want.scale[row];
   c.got = load_element(&o->got, c.worst);
   c.want = o->want.value[c.worst];

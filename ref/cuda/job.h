@@ -83,6 +83,7 @@ enum { FA_JUDGE_MEANS = 8 };
 
 /* What the comparison says of an item. */
 typedef struct fa_judge_check {
+  uint64_t nonce;            /* the job's: it is no record of another call */
   int32_t count, odd, wrong; /* compared; not surely right; of these, surely not */
   int32_t n, n_diffuse;      /* statistics: fa_stats_row */
   uint32_t passes;           /* FA_JUDGE_ZEROS ... */
@@ -123,6 +124,7 @@ typedef struct fa_judge_sums_of {
 typedef struct fa_judge_job {
   const fa_ref_call
       *c;              /* with profile, p and entry in the machine's memory; nothing else in it is followed */
+  uint64_t nonce;      /* of this call */
   int64_t n;           /* items of this launch */
   fa_judge_head *head; /* of the turn */
   const fa_judge_block *block;     /* of the wave */

@@ -121,20 +121,18 @@ static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, staged *s, char 
   const fa_wants *out = run->c->out;
   fa_judge_job *x = &run->x;
   lay_out_staged(run, a, s);
+  int64_t items = 0;
+  for (int id = 0; run->compares && id < FA_T_COUNT; ++id)
+    items += fa_judge_items((fa_tensor_id)id, &out->t[id]);
   *cleared = fa_judge_take(a, 0, 1);
   x->found = fa_judge_take(a, 1, sizeof *x->found);
+  run->check = fa_judge_take(a, items, sizeof *run->check); /* directly behind: they are fetched together */
   x->want_o = fa_judge_lay_out_want(a, &out->t[FA_T_O]);
   x->want_lse = fa_judge_lay_out_want(a, &out->t[FA_T_LSE]);
   x->want_dq = fa_judge_lay_out_want(a, &out->t[FA_T_DQ]);
   x->want_dk = fa_judge_lay_out_want(a, &out->t[FA_T_DK]);
   x->want_dv = fa_judge_lay_out_want(a, &out->t[FA_T_DV]);
   x->want_dbias = fa_judge_lay_out_want(a, &out->t[FA_T_DBIAS]);
-  int64_t items = 0;
-  for (int id = 0; run->compares && id < FA_T_COUNT; ++id) {
-    const int64_t n = fa_judge_items((fa_tensor_id)id, &out->t[id]);
-    items = n > items ? n : items;
-  }
-  run->check = fa_judge_take(a, items, sizeof *run->check);
 }
 
 /* Lists are as large however the call is divided, but for their ends. */
@@ -275,7 +273,10 @@ fa_status fa_judge_run_fetch(fa_judge_run *run, const fa_judge_want *from, fa_wa
 
 fa_status fa_judge_run_found(fa_judge_run *run, fa_judge_found *found, fa_error *err) {
   const fa_status status = run->m->download(run->m->self, found, run->x.found, sizeof *found, err);
-  if (status != FA_OK) return status;
+  return status == FA_OK ? fa_judge_found_says(found, err) : status;
+}
+
+fa_status fa_judge_found_says(const fa_judge_found *found, fa_error *err) {
   if (found->flags & FA_JUDGE_COARSE_LSE) return fa_fail(err, FA_ERR_UNSUPPORTED, "an LSE of 2^24 or more");
   if (found->flags & FA_JUDGE_OVERFLOW)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "what may overflow on the way");

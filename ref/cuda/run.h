@@ -38,7 +38,7 @@ typedef struct fa_judge_run {
   fa_tensor input[FA_JUDGE_INPUTS]; /* data NULL: absent */
   fa_judge_lists lists;
   fa_judge_job x;
-  fa_judge_check *check; /* items of the output with the most */
+  fa_judge_check *check; /* items of all outputs, one after another */
   char *sums;            /* by key: 0 before a turn begins */
   size_t sums_bytes;
   float *gathered[3]; /* keys, values and flips of keys in the order of sequences, where they lie elsewhere */
@@ -81,8 +81,9 @@ int64_t fa_judge_piece(fa_tensor_id id, const fa_want *w);
 int64_t fa_judge_items(fa_tensor_id id, const fa_want *w);
 /* Waits, and copies an output back. */
 fa_status fa_judge_run_fetch(fa_judge_run *run, const fa_judge_want *from, fa_want *to, fa_error *err);
-/* Waits. What the kernels found; FA_ERR_UNSUPPORTED: that this call is the CPU's. */
+/* Waits. What the kernels found; FA_ERR_UNSUPPORTED: that this call is the CPU's. _says: the latter alone. */
 fa_status fa_judge_run_found(fa_judge_run *run, fa_judge_found *found, fa_error *err);
+fa_status fa_judge_found_says(const fa_judge_found *found, fa_error *err);
 void fa_judge_run_close(fa_judge_run *run);
 
 /* Items of a kernel; the products of a form (ref/cuda/product.cuh). */

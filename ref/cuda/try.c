@@ -4,6 +4,8 @@
 #include "ref/cuda/run.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 
 /* One output, from its items' records. */
 typedef struct output {
@@ -11,7 +13,7 @@ typedef struct output {
   const fa_want *want; /* its shape and type alone */
   const fa_tensor *got;
   const fa_judge_check *check;
-  int64_t items, per_row;
+  int64_t first, items, per_row; /* first: of the records of all outputs */
 } output;
 
 /* ---- on the machine ---- */
@@ -65,8 +67,7 @@ static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const
                          .is_lse = id == FA_T_LSE,
                          .ulp = row.ulp,
                          .narrow = (1 + FA_DEFAULT_SLACK) * (1 - doubt),
-                         .wide = (1 + FA_DEFAULT_SLACK) * (1 + doubt),
-                         .check = run->check};
+                         .wide = (1 + FA_DEFAULT_SLACK) * (1 + doubt)};
   set_neighbours(id, w, &out);
   set_tolerance(run, id, false, &out);
   return out;
@@ -131,6 +132,26 @@ static bool mean_passes(const fa_judge_found *found) {
   return !(found->flags & FA_JUDGE_MEAN_FAILS) && found->flags & FA_JUDGE_MEAN_DIFFERS;
 }
 
+/* Records that none of this call's kernels wrote: then nothing that the machine says is to be relied on. */
+static fa_status check_records(const output *o, uint64_t nonce, fa_error *err) {
+  for (int64_t i = 0; i < o->items; ++i)
+    if (o->check[i].nonce != nonce)
+      return fa_fail(err, FA_ERR_DEVICE, "record %lld of %s is not of this call", (long long)i,
+                     fa_tensor_id_name(o->id));
+  return FA_OK;
+}
+
+/* Of two runs of a machine on one call: the same, bit for bit. */
+static uint64_t digest_of(const output *o, uint64_t before) {
+  uint64_t word[sizeof(fa_judge_check) / sizeof(uint64_t)];
+  for (int64_t i = 0; i < o->items; ++i) {
+    memcpy(word, &o->check[i], sizeof word);
+    for (size_t k = 1; k < sizeof word / sizeof *word; ++k) /* all but the nonce */
+      before = (before ^ word[k]) * 0x100000001b3u;
+  }
+  return before;
+}
+
 static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, fa_verdict *v) {
   const fa_stats_row row = {c->n, c->n_diffuse, c->sum, c->sum_squares, c->diffuse_squares};
   v->count += c->count;
@@ -173,40 +194,89 @@ static void conclude(const output *o, const fa_problem *p, const fa_judge_found 
 
 /* ---- a call ---- */
 
-static fa_status make_records(fa_judge_run *run, int64_t items, fa_judge_check *check, fa_error *err) {
-  fa_status status = fa_judge_launch(run, FA_JUDGE_KERNEL_compare, items, err);
-  if (status != FA_OK) return status;
-  return run->m->download(run->m->self, check, run->check, (size_t)items * sizeof *check, err);
+/* The outputs that are compared, and the records of all, one after another. */
+typedef struct compared {
+  int n;
+  int64_t items;
+  output o[FA_JUDGE_OUTPUTS];
+  char *fetched; /* fa_judge_found, and behind it the records */
+} compared;
+
+static void add_output(const fa_judge_run *run, const fa_tensors *got, fa_tensor_id id, compared *all) {
+  const fa_want *w = &run->c->out->t[id];
+  const int64_t items = fa_judge_items(id, w);
+  if (items == 0) return;
+  all->o[all->n++] = (output){.id = id,
+                              .want = w,
+                              .got = &got->t[id],
+                              .first = all->items,
+                              .items = items,
+                              .per_row = items / (w->n / w->shape[w->rank - 1])};
+  all->items += items;
+}
+
+static compared outputs_of(const fa_judge_run *run, const fa_tensors *got) {
+  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
+  compared all = {0};
+  for (int i = run->backward ? 2 : 0; i < (run->backward ? 6 : 2); ++i) add_output(run, got, ids[i], &all);
+  return all;
+}
+
+static fa_status launch_compare(fa_judge_run *run, const output *o, bool whole, double doubt, fa_error *err) {
+  run->x.output = output_of(run, o->id, o->want, doubt);
+  run->x.output.check = run->check + o->first;
+  if (whole) set_tolerance(run, o->id, true, &run->x.output);
+  return fa_judge_launch(run, FA_JUDGE_KERNEL_compare, o->items, err);
+}
+
+/* Gradients' tolerances depend on how steep a softcap is, which is found while they are computed. */
+static fa_status find_steepest(fa_judge_run *run, fa_error *err) {
+  fa_wants *out = run->c->out;
+  fa_judge_found found = {.steepest = 1};
+  fa_status status = FA_OK;
+  if (run->backward && run->c->p->softcap > 0) status = fa_judge_run_found(run, &found, err);
+  out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = found.steepest;
+  return status;
+}
+
+static fa_status launch_all(fa_judge_run *run, const compared *all, double doubt, fa_error *err) {
+  if (!run->backward) run->x.output = output_of(run, FA_T_O, &run->c->out->t[FA_T_O], doubt);
+  fa_status status = run->backward ? fa_judge_compute_backward(run, err) : fa_judge_compute_forward(run, err);
+  if (status == FA_OK) status = find_steepest(run, err);
+  for (int i = 0; status == FA_OK && i < all->n; ++i)
+    status = launch_compare(run, &all->o[i], false, doubt, err);
+  return status;
+}
+
+/* What was found and all records at once: whoever waits for a machine waits once. */
+static fa_status fetch(fa_judge_run *run, compared *all, fa_error *err) {
+  const size_t first = (size_t)((char *)run->check - (char *)run->x.found);
+  const size_t bytes = first + (size_t)all->items * sizeof *run->check;
+  all->fetched = malloc(bytes);
+  if (!all->fetched) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  const fa_status status = run->m->download(run->m->self, all->fetched, run->x.found, bytes, err);
+  for (int i = 0; i < all->n; ++i)
+    all->o[i].check = (fa_judge_check *)(all->fetched + first) + all->o[i].first;
+  return status == FA_OK ? fa_judge_found_says((fa_judge_found *)all->fetched, err) : status;
 }
 
 /* Mostly a trivial answer fails, or is right, and nobody has to look at all inputs to tell. */
-static fa_status compare(fa_judge_run *run, const fa_judge_found *found, fa_tensor_id id,
-                         const fa_tensor *got, const fa_compare_options *options, fa_judge_trial *t,
-                         fa_error *err) {
-  const fa_want *w = &run->c->out->t[id];
-  const int64_t items = fa_judge_items(id, w);
-  if (items == 0) return FA_OK;
-  fa_judge_check *check = malloc((size_t)items * sizeof *check);
-  if (!check) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  const output o = {id, w, got, check, items, items / (w->n / w->shape[w->rank - 1])};
-  run->x.output = output_of(run, id, w, options->doubt);
-  fa_status status = make_records(run, items, check, err);
-  if (status == FA_OK && trivial_passes(&o)) {
-    set_tolerance(run, id, true, &run->x.output);
-    status = make_records(run, items, check, err);
-  }
-  if (status == FA_OK) conclude(&o, run->c->p, found, options, t);
-  free(check);
-  return status;
+static fa_status look_closer(fa_judge_run *run, const output *o, double doubt, fa_error *err) {
+  if (!trivial_passes(o)) return FA_OK;
+  const fa_status status = launch_compare(run, o, true, doubt, err);
+  if (status != FA_OK) return status;
+  return run->m->download(run->m->self, (void *)o->check, run->check + o->first,
+                          (size_t)o->items * sizeof *o->check, err);
 }
 
 /* No row that was tried with a mean is outside of a bound: looks at all of them. The values are there if they are those of the
  * only turn; else it stays a doubt. */
-static fa_status try_means(fa_judge_run *run, fa_judge_found *found, fa_error *err) {
+static fa_status try_means(fa_judge_run *run, fa_judge_found *found, double doubt, fa_error *err) {
   fa_status status = FA_OK;
-  if (found->flags & FA_JUDGE_MEAN_FAILS) return FA_OK;
+  if (run->backward || found->flags & FA_JUDGE_MEAN_FAILS) return FA_OK;
   found->flags |= FA_JUDGE_MEAN_DIFFERS;
   if (run->lists.n_turns != 1) return FA_OK;
+  run->x.output = output_of(run, FA_T_O, &run->c->out->t[FA_T_O], doubt);
   set_tolerance(run, FA_T_O, true, &run->x.output);
   status = run->m->clear(run->m->self, &run->x.found->flags, sizeof run->x.found->flags, err);
   for (int64_t n = 0; status == FA_OK && n < run->lists.n_waves; ++n) {
@@ -214,15 +284,6 @@ static fa_status try_means(fa_judge_run *run, fa_judge_found *found, fa_error *e
     status = fa_judge_launch(run, FA_JUDGE_KERNEL_try_means, run->lists.wave[n].rows, err);
   }
   return status == FA_OK ? fa_judge_run_found(run, found, err) : status;
-}
-
-static fa_status compute(fa_judge_run *run, fa_judge_found *found, double doubt, fa_error *err) {
-  fa_wants *out = run->c->out;
-  if (!run->backward) run->x.output = output_of(run, FA_T_O, &out->t[FA_T_O], doubt);
-  fa_status status = run->backward ? fa_judge_compute_backward(run, err) : fa_judge_compute_forward(run, err);
-  if (status == FA_OK) status = fa_judge_run_found(run, found, err);
-  out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = run->c->p->softcap > 0 ? found->steepest : 1;
-  return status == FA_OK && !run->backward ? try_means(run, found, err) : status;
 }
 
 static void conclude_debug(const fa_judge_found *found, const fa_tensor *got, fa_judge_trial *t) {
@@ -236,23 +297,30 @@ static void conclude_debug(const fa_judge_found *found, const fa_tensor *got, fa
   if (found->debug_odd > 0) doubt(t, "not surely right: dropout's matrix");
 }
 
+static void take_debug(const fa_tensor *debug, fa_judge_job *x) {
+  x->debug_ulp = fa_want_ulp(debug->dtype);
+  x->debug_rows = debug->shape[2];
+  x->debug_keys = debug->shape[3];
+}
+
 static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_compare_options *options,
                              fa_judge_trial *t, fa_error *err) {
-  static const fa_tensor_id ids[2][4] = {{FA_T_O, FA_T_LSE}, {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS}};
-  const int n = run->backward ? 4 : 2;
-  fa_judge_found found = {0};
-  const fa_tensor *debug = &got->t[FA_T_P_DEBUG];
-  run->x.debug_ulp = fa_want_ulp(debug->dtype);
-  run->x.debug_rows = debug->shape[2];
-  run->x.debug_keys = debug->shape[3];
   const fa_wants *out = run->c->out;
   if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n == 0) return FA_OK;
-  fa_status status = compute(run, &found, options->doubt, err);
-  for (int i = 0; status == FA_OK && i < n; ++i) {
-    const fa_tensor_id id = ids[run->backward][i];
-    status = compare(run, &found, id, &got->t[id], options, t, err);
+  compared all = outputs_of(run, got);
+  take_debug(&got->t[FA_T_P_DEBUG], &run->x);
+  fa_status status = launch_all(run, &all, options->doubt, err);
+  if (status == FA_OK) status = fetch(run, &all, err);
+  fa_judge_found *found = (fa_judge_found *)all.fetched;
+  if (status == FA_OK) status = try_means(run, found, options->doubt, err);
+  for (int i = 0; status == FA_OK && i < all.n; ++i) {
+    status = look_closer(run, &all.o[i], options->doubt, err);
+    if (status == FA_OK) status = check_records(&all.o[i], run->x.nonce, err);
+    if (status == FA_OK) conclude(&all.o[i], run->c->p, found, options, t);
+    if (status == FA_OK && t->is_signed) t->digest = digest_of(&all.o[i], t->digest);
   }
-  if (status == FA_OK && run->x.debug.data) conclude_debug(&found, &got->t[FA_T_P_DEBUG], t);
+  if (status == FA_OK && run->x.debug.data) conclude_debug(found, &got->t[FA_T_P_DEBUG], t);
+  free(all.fetched);
   return status;
 }
 
@@ -274,6 +342,13 @@ static fa_status compare_caches(fa_ref_call *c, const fa_tensors *got, const fa_
   return status;
 }
 
+/* What is wanted stays on the machine. */
+static fa_ref_options shapes_of(const fa_ref_options *opt) {
+  fa_ref_options o = *opt;
+  o.shapes_alone = true;
+  return o;
+}
+
 fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                        const fa_ref_options *opt, const fa_compare_options *options, bool backward,
                        fa_judge_trial *trial, fa_error *err) {
@@ -281,7 +356,9 @@ fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensor
   fa_wants out;
   fa_judge_run run = {.m = m, .c = &c, .backward = backward, .compares = true};
   fa_judge_run_take(&run, in, got);
-  fa_status status = fa_judge_call_init(&c, p, in, opt, backward, &out, err);
+  getrandom(&run.x.nonce, sizeof run.x.nonce, 0);
+  const fa_ref_options shapes = shapes_of(opt);
+  fa_status status = fa_judge_call_init(&c, p, in, &shapes, backward, &out, err);
   if (status == FA_OK) status = compare_all(&run, got, options, trial, err);
   if (status == FA_OK && p->kvcache.present) status = compare_caches(&c, got, options, trial, err);
   fa_judge_run_close(&run);

@@ -12,7 +12,9 @@ typedef struct fa_judge_trial {
   fa_verdict verdict[FA_JUDGE_OUTPUTS];
   bool wrong
       [FA_JUDGE_OUTPUTS]; /* an element is outside of every bound that the reference may have, or not of its class */
-  bool passed;            /* all that was compared is surely right */
+  bool is_signed;         /* asked for: a digest of all records, the same whenever the same is judged */
+  uint64_t digest;
+  bool passed;       /* all that was compared is surely right */
   const char *doubt; /* why not, a few words for a count; NULL: it did pass */
 } fa_judge_trial;
 

@@ -40,6 +40,7 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
   *out = (fa_wants){0};
   c->profile = opt->profile;
   c->generic = opt->generic;
+  c->shapes_alone = opt->shapes_alone;
   c->twist = opt->twist;
   c->sample = opt->sample;
   c->lambda = opt->lambda > 0 ? opt->lambda : 4;

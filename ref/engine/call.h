@@ -52,6 +52,7 @@ typedef struct fa_ref_call {
   struct fa_ref_mods *mods; /* score_mod and mask_mod (ref/mods/tile.h); NULL: neither */
   struct fa_ref_topk *topk; /* ref/engine/topk.h; NULL: no lists of keys */
   fa_wants *out;
+  bool shapes_alone;
   /* backward */
   const fa_tensor *given_o, *given_lse;
   const fa_wants *forward;

@@ -23,23 +23,37 @@ fa_want_span fa_want_span_at(const fa_want *w, int64_t at) {
   return (fa_want_span){at * width, width};
 }
 
-fa_status fa_want_init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
-                       fa_error *err) {
+static void *unset(size_t n, size_t size) {
+  return malloc(n * size);
+}
+
+static fa_status init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
+                      void *(*take)(size_t n, size_t size), fa_error *err) {
   *w = (fa_want){.dtype = dtype, .rank = rank, .n = 1};
   for (int a = 0; a < rank; ++a) w->n *= w->shape[a] = shape[a];
   if (w->n == 0) return FA_OK;
   size_t n = (size_t)w->n, rows = n / (size_t)shape[rank - 1];
-  w->value = calloc(n, sizeof *w->value);
+  w->value = take(n, sizeof *w->value);
   if (!w->value) goto out_of_memory;
   if (!bounds) return FA_OK;
-  w->quant = calloc(n, sizeof *w->quant);
-  w->accum = calloc(n, sizeof *w->accum);
-  w->noise = calloc(n, sizeof *w->noise);
-  w->scale = calloc(rows, sizeof *w->scale);
+  w->quant = take(n, sizeof *w->quant);
+  w->accum = take(n, sizeof *w->accum);
+  w->noise = take(n, sizeof *w->noise);
+  w->scale = take(rows, sizeof *w->scale);
   if (w->quant && w->accum && w->noise && w->scale) return FA_OK;
 out_of_memory:
   return fa_fail(err, FA_ERR_MEMORY, "reference: out of memory for an output of %lld elements",
                  (long long)w->n);
+}
+
+fa_status fa_want_init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
+                       fa_error *err) {
+  return init(w, dtype, rank, shape, bounds, calloc, err);
+}
+
+fa_status fa_want_init_unset(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
+                             fa_error *err) {
+  return init(w, dtype, rank, shape, bounds, unset, err);
 }
 
 void fa_wants_free(fa_wants *w) {

@@ -25,7 +25,8 @@ typedef struct fa_want {
   float *accum;     /* everything computed in f32: GEMM sums, logits, exponentials, delta */
   float *noise; /* root-sum-square of the quant roundings (statistics tier); NULL when bounds were not asked
                    for */
-  float *least, *most; /* the debug matrix, with bounds: its magnitudes; value has what its signs say. NULL: of another
+  float *least,
+      *most; /* the debug matrix, with bounds: its magnitudes; value has what its signs say. NULL: of another
                           output, or nobody knows */
   double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */
   float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
@@ -47,9 +48,11 @@ typedef struct fa_wants {
 } fa_wants;
 void fa_wants_free(fa_wants *w);
 
-/* Allocates value (zeroed) and, with bounds, quant, accum, noise, scale. */
+/* Allocates value (zeroed) and, with bounds, quant, accum, noise, scale. _unset: all without a value, which takes no time. */
 fa_status fa_want_init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
                        fa_error *err);
+fa_status fa_want_init_unset(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
+                             fa_error *err);
 
 /* Of f16, bf16 and f32. */
 fa_ulp fa_want_ulp(fa_dtype t);
