@@ -221,6 +221,7 @@ static bool item_done(void *ctx, int64_t number, fa_result *r) {
     fa_summary_add(&s->report.summary, r);
   }
   if (status == FA_OK) status = fa_session_note_cause(s, r, &err);
+  if (status == FA_OK && r->judged.broken) status = fa_fail(&err, FA_ERR_DEVICE, "%s", r->reason);
   if (status != FA_OK) {
     s->status = status;
     s->error = err;

@@ -28,7 +28,8 @@ typedef struct fa_judge_config {
   bool loose; /* by 1e-2, absolute and relative, and nothing else: what a layer of defence is measured by */
   fa_judge_machine
       *machine; /* judges first, and may only say PASS (fuzz/judging/two.h); NULL: the CPU alone */
-  bool both;    /* the CPU judges all the same */
+  bool both;    /* the CPU judges all the same, and the machine twice */
+  bool canary; /* every pass of the machine is followed by a canary (fuzz/judging/canary.h), not one in 256 */
   fa_poison poison;
   fa_sample sample;            /* judge only so much, where that can be; not asked: everything */
   uint64_t sample_stream;      /* the case's seed */

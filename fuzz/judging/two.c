@@ -1,6 +1,7 @@
 #include "fuzz/judging/two.h"
 
 #include "cases/tensors/table.h"
+#include "fuzz/judging/canary.h"
 #include "fuzz/judging/empty_rows.h"
 #include "fuzz/judging/run_config.h"
 #include "fuzz/judging/stage.h"
@@ -98,16 +99,20 @@ static fa_status compare(const fa_judge_trial *t, const fa_result *cpu, fa_error
   return FA_OK;
 }
 
+static fa_compare_options compare_options(const fa_judge_config *config) {
+  return (fa_compare_options){.poison = config->poison,
+                              .generic = config->generic,
+                              .judge_stats = config->generic,
+                              .foreign = config->foreign,
+                              .profile = config->profile,
+                              .doubt = FA_MACHINE_DOUBT};
+}
+
 /* Gradients only after a forward that can be relied on: else the CPU has another way to judge them. */
 static fa_status try_passes(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                             const fa_judge_config *config, fa_judge_trial *t, fa_error *err) {
   const fa_ref_options options = {.n_threads = 1, .profile = config->profile, .generic = config->generic};
-  const fa_compare_options as = {.poison = config->poison,
-                                 .generic = config->generic,
-                                 .judge_stats = config->generic,
-                                 .foreign = config->foreign,
-                                 .profile = config->profile,
-                                 .doubt = FA_MACHINE_DOUBT};
+  const fa_compare_options as = compare_options(config);
   const fa_stage outer = fa_stage_enter(FA_STAGE_FORWARD);
   fa_status status = fa_judge_try(config->machine, p, in, got, &options, &as, false, t, err);
   fa_stage_enter(FA_STAGE_BACKWARD);
@@ -117,11 +122,51 @@ static fa_status try_passes(const fa_problem *p, const fa_tensors *in, const fa_
   return status;
 }
 
+/* Of a machine that gives two records of one call nothing is to be believed. */
+static fa_status try_again(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                           const fa_judge_config *config, const fa_judge_trial *first, fa_error *err) {
+  fa_judge_trial *t = malloc(sizeof *t);
+  if (!t) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  *t = (fa_judge_trial){.passed = true, .is_signed = true};
+  fa_status status = try_passes(p, in, got, config, t, err);
+  if (status == FA_OK && (t->digest != first->digest || t->passed != first->passed))
+    status = fa_fail(err, FA_ERR_DEVICE, "two records of one call differ");
+  free(t);
+  return status;
+}
+
+/* What passes is judged once more with a canary among it, now and then. */
+static fa_status try_canary(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                            const fa_judge_config *config, fa_result *r, fa_error *err) {
+  const fa_ref_options options = {.n_threads = 1, .profile = config->profile, .generic = config->generic};
+  const fa_compare_options as = compare_options(config);
+  const fa_canary_call call = {.machine = config->machine,
+                               .p = p,
+                               .in = in,
+                               .got = got,
+                               .options = &options,
+                               .as = &as,
+                               .backward = config->backward};
+  if (!config->canary && !fa_canary_is_due()) return FA_OK;
+  const fa_status status = fa_canary_try(&call, err);
+  r->judged.broken = status == FA_ERR_DEVICE;
+  return status;
+}
+
+static fa_status try_all(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
+                         const fa_judge_config *config, fa_judge_trial *t, fa_result *r, fa_error *err) {
+  t->is_signed = config->both;
+  fa_status status = try_passes(p, in, got, config, t, err);
+  if (status == FA_OK && config->both) status = try_again(p, in, got, config, t, err);
+  if (status == FA_OK && t->passed) status = try_canary(p, in, got, config, r, err);
+  return status;
+}
+
 static fa_status judge_with_trial(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                                   const fa_judge_config *config, fa_judge_trial *t, fa_result *r,
                                   fa_error *err) {
   fa_error why = {""};
-  fa_status status = try_passes(p, in, got, config, t, &why);
+  fa_status status = try_all(p, in, got, config, t, r, &why);
   const bool left = status == FA_ERR_UNSUPPORTED || status == FA_ERR_MEMORY || status == FA_ERR_IO;
   if (status != FA_OK && !left) return fa_fail(err, status, "the judge on the GPU: %s", why.text);
   if (left) t->passed = false;

@@ -92,6 +92,7 @@ static void mend_bools(fa_result *r) {
   mend_bool(&r->waived);
   mend_bool(&r->known);
   mend_bool(&r->malformed);
+  mend_bool(&r->judged.broken);
   mend_bool(&r->dump_failed);
   mend_bool(&r->maps_left_out);
   for (int i = 0; i < FA_T_COUNT; ++i) mend_bool(&r->end_to_end[i]);

@@ -3,6 +3,7 @@
 #ifndef FA_REPORT_JUDGES_RECORD_H
 #define FA_REPORT_JUDGES_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct cJSON;
@@ -13,6 +14,8 @@ typedef enum fa_judged_by { FA_JUDGED_BY_CPU = 0, FA_JUDGED_BY_GPU, FA_JUDGED_BY
 #define FA_LEFT_TEXT 96
 typedef struct fa_judged_how {
   fa_judged_by by;
+  bool
+      broken; /* the one on the GPU let a canary live (fuzz/judging/canary.h): whatever it says is worth nothing */
   char left[FA_LEFT_TEXT]; /* why the CPU judged, a few words, where a GPU was asked first; "" otherwise */
 } fa_judged_how;
 

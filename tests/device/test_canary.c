@@ -1,0 +1,111 @@
+/* Canaries: an honest machine finds each, and machines that lie about what they compared are found out. */
+#include "fuzz/judging/canary.h"
+#include "tests/device/subject.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- machines that lie about what they compared ---- */
+
+typedef enum lie { NOTHING, ALL_PASS, FIRST_ALWAYS, OLD_RECORDS, NEVER_NAN, TWO_RECORDS } lie;
+
+enum { MOST = 4096 };
+static struct {
+  fa_judge_machine *honest, machine;
+  lie lie;
+  int64_t n; /* OLD_RECORDS: kept from before */
+  fa_judge_check old[MOST];
+  int calls;
+} the;
+
+static void lie_about(fa_judge_check *c, int64_t n, bool is_lse) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (the.lie == ALL_PASS) c[i].odd = c[i].wrong = 0, c[i].ratio = 0.5;
+    if (the.lie == FIRST_ALWAYS) c[i].worst = 0;
+    if (the.lie == NEVER_NAN && c[i].got != c[i].got) c[i].odd = c[i].wrong = 0, c[i].ratio = 0;
+  }
+  if (the.lie == TWO_RECORDS) c[0].sum += ++the.calls;
+  if (the.lie == OLD_RECORDS && is_lse && n <= MOST) {
+    if (the.n == n) memcpy(c, the.old, (size_t)n * sizeof *c);
+    memcpy(the.old, c, (size_t)n * sizeof *c);
+    the.n = n;
+  }
+}
+
+static fa_status launch(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err) {
+  const fa_status status = the.honest->launch(self, kernel, job, err);
+  if (kernel == FA_JUDGE_KERNEL_compare) lie_about(job->output.check, job->n, job->output.is_lse);
+  return status;
+}
+
+static fa_judge_machine *machine_that(lie l) {
+  the.machine = *the.honest; /* with the honest one's own self */
+  the.machine.launch = launch;
+  the.lie = l;
+  the.n = the.calls = 0;
+  return &the.machine;
+}
+
+/* ---- tests ---- */
+
+static void test_known(lie l, const char *says) {
+  fa_error err = {""};
+  const fa_status status = fa_canary_try_known(machine_that(l), &err);
+  CHECK_MSG(status == (says ? FA_ERR_DEVICE : FA_OK), "%s", err.text);
+  if (says) CHECK_MSG(strstr(err.text, says), "%d: %s, not %s", l, err.text, says);
+}
+
+static fa_status judge_with_canary(const subject *s, lie l, bool both, fa_result *r, fa_error *err) {
+  const fa_judge_config config = {.profile = &s->profile,
+                                  .n_threads = 1,
+                                  .generic = fa_case_is_generic(&s->c),
+                                  .backward = s->c.problem.backward,
+                                  .machine = machine_that(l),
+                                  .canary = !both,
+                                  .both = both,
+                                  .poison = FA_POISON_A};
+  fa_result_init(r);
+  return fa_judge(&s->c.problem, &s->in, &s->got, &config, r, err);
+}
+
+static fa_judged_by judge_one(const char *profile, int64_t index, lie l, bool both, const char *says) {
+  fa_result *r = malloc(sizeof *r);
+  fa_error err = {""};
+  subject s;
+  REQUIRE(r);
+  run_subject(profile, index, &s);
+  const fa_status status = judge_with_canary(&s, l, both, r, &err);
+  CHECK_MSG(status == (says ? FA_ERR_DEVICE : FA_OK), "%s %lld: %s", profile, (long long)index, err.text);
+  if (says) CHECK_MSG(strstr(err.text, says), "%d: %s, not %s", l, err.text, says);
+  CHECK(r->judged.broken == (says && !both));
+  const fa_judged_by by = r->judged.by;
+  fa_result_free(r);
+  free(r);
+  free_subject(&s);
+  return by;
+}
+
+/* Every pass of the machine is followed by a canary, and each is found. */
+static void test_honest(const char *profile, int64_t n) {
+  int passed = 0;
+  for (int64_t i = 0; i < n; ++i) passed += judge_one(profile, i, NOTHING, false, NULL) != FA_JUDGED_BY_CPU;
+  CHECK_MSG(passed > n / 2, "%s: %d", profile, passed);
+}
+
+int main(void) {
+  the.honest = fa_judge_machine_host_new(NULL, 0);
+  REQUIRE(the.honest);
+  test_known(NOTHING, NULL);
+  test_known(ALL_PASS, "a canary lives: the judge on the GPU does not name o[0,0,0,0], which was made wrong");
+  test_known(FIRST_ALWAYS, "a canary lives");
+  test_known(NEVER_NAN, "which was made NaN");
+  test_known(OLD_RECORDS, "is not of this call");
+  test_honest("rate-host", 40);
+  test_honest("everything", 20);
+  judge_one("rate-host", 0, ALL_PASS, false, "a canary lives");
+  judge_one("rate-host", 0, NOTHING, true, NULL);
+  judge_one("rate-host", 0, TWO_RECORDS, true, "two records of one call differ");
+  fa_judge_machine_host_free(the.honest);
+  return check_done();
+}
