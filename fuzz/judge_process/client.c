@@ -87,20 +87,27 @@ static fa_status launch(void *self, fa_judge_kernel kernel, const fa_judge_job *
   return fa_judge_commands_add(&c->list, &one, job, err);
 }
 
+/* What comes down to where it was staged is there at once. */
+static bool is_staged(const fa_judge_client *c, const char *to, size_t bytes) {
+  const uintptr_t first = (uintptr_t)c->shared.memory, at = (uintptr_t)to;
+  return at >= first && at + bytes <= first + c->used;
+}
+
 /* The list goes behind what is staged, and what comes back behind the list. */
 static fa_status download(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
   fa_judge_client *c = self;
   fa_judge_command one = {.what = FA_JUDGE_DOWNLOAD, .machine = (char *)from, .bytes = bytes};
-  const size_t n = c->list.used + sizeof one, place = c->used + up(n);
-  one.shared = place;
-  fa_status status = has_room(place, bytes, err);
+  const size_t n = c->list.used + sizeof one, behind = c->used + up(n);
+  const bool staged = is_staged(c, to, bytes);
+  one.shared = staged ? (size_t)((char *)to - c->shared.memory) : behind;
+  fa_status status = has_room(behind, bytes, err);
   if (status == FA_OK) status = fa_judge_commands_add(&c->list, &one, NULL, err);
   if (status != FA_OK) return status;
   memcpy(c->shared.memory + c->used, c->list.bytes, n);
-  fa_judge_ask question = {.what = FA_JUDGE_RUN, .used = place + up(bytes), .from = c->used, .n_bytes = n};
+  fa_judge_ask question = {.what = FA_JUDGE_RUN, .used = behind + up(bytes), .from = c->used, .n_bytes = n};
   fa_judge_answer a;
   c->list.used = 0;
-  if ((status = ask(c, &question, &a, err)) == FA_OK) memcpy(to, c->shared.memory + place, bytes);
+  if ((status = ask(c, &question, &a, err)) == FA_OK && !staged) memcpy(to, c->shared.memory + behind, bytes);
   return status;
 }
 

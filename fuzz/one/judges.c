@@ -16,21 +16,31 @@ void fa_judges_stop(void) {
   fa_judge_process_stop();
 }
 
+/* The machine, if it knows what is known; *let_live: it does not. One that does not is asked for nothing any more. */
+static fa_status ask_known(fa_judge_machine **machine, bool *let_live, fa_error *err) {
+  static bool is_broken;
+  static fa_error broken;
+  bool is_new;
+  fa_status status = is_broken ? FA_ERR_DEVICE : fa_judge_process_machine(machine, &is_new, err);
+  if (is_broken) *err = broken;
+  if (status == FA_OK && is_new) {
+    status = fa_canary_try_known(*machine, err);
+    is_broken = status == FA_ERR_DEVICE;
+    broken = *err;
+  }
+  if (status != FA_OK) *machine = NULL;
+  *let_live = is_broken;
+  return status;
+}
+
 fa_status fa_judges_ask(fa_judge_choice choice, fa_judge_config *config, fa_result *r, fa_error *err) {
   fa_error why = {""};
-  bool is_new;
   config->both = choice == FA_JUDGE_BY_BOTH || choice == FA_JUDGE_BY_HOST;
   if (choice == FA_JUDGE_BY_CPU) return FA_OK;
-  fa_status status = fa_judge_process_machine(&config->machine, &is_new, &why);
-  if (status == FA_OK && is_new) {
-    status = fa_canary_try_known(config->machine, &why);
-    r->judged.broken = status == FA_ERR_DEVICE;
-    if (status != FA_OK) config->machine = NULL;
-  }
-  if (r->judged.broken) return fa_fail(err, status, "%s", why.text);
+  const fa_status status = ask_known(&config->machine, &r->judged.broken, &why);
   if (status == FA_ERR_IO || status == FA_ERR_MEMORY)
     snprintf(r->judged.left, sizeof r->judged.left, "%.*s", FA_LEFT_TEXT - 1, why.text);
-  else if (status != FA_OK && choice != FA_JUDGE_BY_AUTO)
+  else if (status != FA_OK && (choice != FA_JUDGE_BY_AUTO || r->judged.broken))
     return fa_fail(err, FA_ERR_DEVICE, "%s", why.text);
   return FA_OK;
 }
