@@ -31,7 +31,9 @@ char *fa_buffer_payload(const fa_buffer *b);
 /* Fills the whole payload that is backed by memory. */
 void fa_buffer_fill(const fa_buffer *b, uint16_t pattern);
 void fa_buffer_fill_word(const fa_buffer *b, uint32_t pattern);
-/* A copy with memory in the same places. */
+/* As large, with memory in the same places, content undefined; guards set. */
+fa_status fa_buffer_alloc_like(fa_buffer *dst, const fa_buffer *src, fa_error *err);
+/* A copy of it. */
 fa_status fa_buffer_clone(fa_buffer *dst, const fa_buffer *src, fa_error *err);
 
 /* ---- buffers that are mostly address space ---- */

@@ -241,11 +241,22 @@ void fa_tensors_free(fa_tensors *set) {
   memset(set, 0, sizeof *set);
 }
 
-fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err) {
+/* With a poison an output's bytes are not copied, which it would overwrite. */
+static fa_status clone_buffer(fa_tensors *dst, const fa_tensors *src, fa_tensor_id id,
+                              const fa_poison *poison, fa_error *err) {
+  if (!poison || !fa_tensor_id_is_output(id))
+    return fa_buffer_clone(&dst->buffer[id], &src->buffer[id], err);
+  const fa_status status = fa_buffer_alloc_like(&dst->buffer[id], &src->buffer[id], err);
+  dst->t[id].dtype = src->t[id].dtype;
+  if (status == FA_OK) fa_tensors_poison(dst, id, *poison);
+  return status;
+}
+
+static fa_status clone(fa_tensors *dst, const fa_tensors *src, const fa_poison *poison, fa_error *err) {
   memset(dst, 0, sizeof *dst);
   for (int i = 0; i < FA_T_COUNT; ++i) {
     if (src->buffer[i].base == NULL) continue;
-    fa_status status = fa_buffer_clone(&dst->buffer[i], &src->buffer[i], err);
+    fa_status status = clone_buffer(dst, src, (fa_tensor_id)i, poison, err);
     if (status) {
       fa_error_prefix(err, "%s", fa_tensor_id_name((fa_tensor_id)i));
       fa_tensors_free(dst);
@@ -262,4 +273,12 @@ fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err
         fa_buffer_payload(&dst->buffer[owner]) + (src->t[i].data - fa_buffer_payload(&src->buffer[owner]));
   }
   return FA_OK;
+}
+
+fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err) {
+  return clone(dst, src, NULL, err);
+}
+
+fa_status fa_tensors_clone_poisoned(fa_tensors *dst, const fa_tensors *src, fa_poison poison, fa_error *err) {
+  return clone(dst, src, &poison, err);
 }

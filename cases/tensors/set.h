@@ -37,6 +37,8 @@ double fa_tensor_get(const fa_tensor *t, const int64_t *index);
 void fa_tensor_set(const fa_tensor *t, const int64_t *index, double value);
 /* Copies the elements between tensors of the same shape and type. Any strides; data may be unaligned. */
 void fa_tensor_copy(const fa_tensor *to, const fa_tensor *from);
+/* True if the elements are exactly `count` consecutive ones, each once, in any order of axes. */
+bool fa_tensor_is_dense(const fa_tensor *t);
 /* "f16 [2,64,4,64]", for messages. */
 void fa_tensor_shape_text(const fa_tensor *t, char *text, size_t size);
 
