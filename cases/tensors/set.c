@@ -244,8 +244,7 @@ void fa_tensors_free(fa_tensors *set) {
 /* With a poison an output's bytes are not copied, which it would overwrite. */
 static fa_status clone_buffer(fa_tensors *dst, const fa_tensors *src, fa_tensor_id id,
                               const fa_poison *poison, fa_error *err) {
-  if (!poison || !fa_tensor_id_is_output(id))
-    return fa_buffer_clone(&dst->buffer[id], &src->buffer[id], err);
+  if (!poison || !fa_tensor_id_is_output(id)) return fa_buffer_clone(&dst->buffer[id], &src->buffer[id], err);
   const fa_status status = fa_buffer_alloc_like(&dst->buffer[id], &src->buffer[id], err);
   dst->t[id].dtype = src->t[id].dtype;
   if (status == FA_OK) fa_tensors_poison(dst, id, *poison);
