@@ -1,6 +1,7 @@
 /* The judge's kernels: entries for a device, or a table of functions for the host (ref/cuda/machine.h). */
 #include "ref/cuda/backward.cuh"
 #include "ref/cuda/check.cuh"
+#include "ref/cuda/fill.cuh"
 #include "ref/cuda/forward.cuh"
 #include "ref/cuda/load.cuh"
 #include "ref/cuda/product.cuh"
