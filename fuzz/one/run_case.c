@@ -3,6 +3,7 @@
 
 #include "fuzz/device/machine.h"
 #include "fuzz/explain/run.h"
+#include "fuzz/judging/data.h"
 #include "fuzz/judging/delivered.h"
 #include "fuzz/judging/empty_rows.h"
 #include "fuzz/judging/judge.h"
@@ -254,10 +255,18 @@ static fa_status equal_any_rows(run *x, fa_error *err) {
   return status;
 }
 
+/* Without a machine, which whoever judges will miss, the CPU makes them. */
 static fa_status make_data(run *x, fa_error *err) {
+  fa_judge_config judges = {0};
+  fa_error none;
   if (x->given) return FA_OK;
+  if (x->config->judge != FA_JUDGE_BY_CPU)
+    fa_preparing_wait(x->config->preparing); /* it may open a context */
+  open_machine(x->config, &judges, &none);
   const fa_stage outer = fa_stage_enter(FA_STAGE_DATA);
-  const fa_status status = fa_case_build_on(x->c, x->config->n_threads, &x->pristine, err);
+  const fa_data_config config = {
+      .machine = judges.machine, .audit = judges.both, .n_threads = x->config->n_threads};
+  const fa_status status = fa_make_data(x->c, &config, &x->pristine, &x->r->judged.made, err);
   fa_stage_enter(outer);
   return status;
 }

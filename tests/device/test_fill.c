@@ -2,6 +2,7 @@
 #include "cases/data/build.h"
 #include "cases/tensors/guard.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/judging/data.h"
 #include "ref/cuda/fill.h"
 #include "tests/device/load.h"
 #include "tests/support/fill_case.h"
@@ -98,28 +99,78 @@ static void compare_fills(int64_t rows, seen *to) {
     for (int k = 0; k < 3 && is_of_inputs((fa_fill)f); ++k) compare_fill((fa_fill)f, types[k], rows, to);
 }
 
-/* A machine that fails leaves what the CPU can go on with. */
-static fa_status fails(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
-  (void)self, (void)from;
-  memset(to, 0, bytes);
-  return fa_fail(err, FA_ERR_DEVICE, "it fell over");
+/* ---- in use ---- */
+
+/* A machine that fails, or changes a byte, at the first download. */
+typedef struct liar {
+  fa_judge_machine machine;
+  fa_judge_machine *honest;
+  bool fails;
+} liar;
+
+static fa_status lie_reserve(void *self, size_t bytes, char **memory, fa_error *err) {
+  fa_judge_machine *m = ((liar *)self)->honest;
+  return m->reserve(m->self, bytes, memory, err);
 }
 
-static void test_failure(fa_judge_machine *m) {
-  fa_judge_machine broken = *m;
-  seen to = {.m = &broken};
-  const fa_filler filler = {.self = &to, .fill = fill_here};
-  fa_case c;
-  fa_tensors cpu, machine;
-  fa_error err = {""};
-  broken.download = fails;
-  REQUIRE(fa_generate("layout", 3, 1, &c, &err) == FA_OK && fa_case_build(&c, &cpu, &err) == FA_OK);
-  REQUIRE(fa_case_build_with(&c, 1, &filler, &machine, &err) == FA_OK);
-  CHECK(to.status == FA_ERR_DEVICE && to.cases == 0);
+static fa_status lie_stage(void *self, size_t bytes, char **memory, fa_error *err) {
+  fa_judge_machine *m = ((liar *)self)->honest;
+  return m->stage(m->self, bytes, memory, err);
+}
+
+static fa_status lie_upload(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
+  fa_judge_machine *m = ((liar *)self)->honest;
+  return m->upload(m->self, to, from, bytes, err);
+}
+
+static fa_status lie_launch(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err) {
+  fa_judge_machine *m = ((liar *)self)->honest;
+  return m->launch(m->self, kernel, job, err);
+}
+
+static fa_status lie_download(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
+  const liar *x = self;
+  const fa_status status = x->honest->download(x->honest->self, to, from, bytes, err);
+  ((char *)to)[bytes / 3] ^= 1;
+  return x->fails ? fa_fail(err, FA_ERR_DEVICE, "it fell over") : status;
+}
+
+static fa_status make(const fa_case *c, fa_judge_machine *m, fa_made_by by, fa_error *err) {
+  const fa_data_config config = {.machine = m, .audit = true, .n_threads = 1};
+  fa_tensors cpu, made;
+  fa_made_by who;
+  const fa_status status = fa_make_data(c, &config, &made, &who, err);
+  CHECK(who == by);
+  if (status != FA_OK) return status;
+  REQUIRE(fa_case_build(c, &cpu, err) == FA_OK);
   for (int i = 0; i < FA_T_COUNT; ++i)
-    CHECK(!cpu.buffer[i].base || first_difference(&cpu.buffer[i], &machine.buffer[i]) < 0);
+    CHECK(!cpu.buffer[i].base || first_difference(&cpu.buffer[i], &made.buffer[i]) < 0);
   fa_tensors_free(&cpu);
-  fa_tensors_free(&machine);
+  fa_tensors_free(&made);
+  return FA_OK;
+}
+
+static void test_use(fa_judge_machine *m) {
+  const setup large = {FA_BF16, 1, 2, 2, 256, 256, 64, 64, 0}, small = {FA_BF16, 1, 2, 2, 64, 64, 64, 64, 0};
+  const fa_judge_machine lying = {.most_bytes = m->most_bytes,
+                                  .reserve = lie_reserve,
+                                  .stage = lie_stage,
+                                  .upload = lie_upload,
+                                  .download = lie_download,
+                                  .launch = lie_launch};
+  liar wrong = {.machine = lying, .honest = m}, broken = {.machine = lying, .honest = m, .fails = true};
+  fa_error err = {""};
+  fa_case c = make_case(&large, FA_FILL_NORMAL);
+  wrong.machine.self = &wrong;
+  broken.machine.self = &broken;
+  CHECK(make(&c, m, FA_MADE_BY_GPU, &err) == FA_OK);
+  CHECK(make(&c, NULL, FA_MADE_BY_CPU, &err) == FA_OK);
+  CHECK(make(&c, &broken.machine, FA_MADE_AFTER_GPU, &err) == FA_OK);
+  CHECK(make(&c, &wrong.machine, FA_MADE_BY_GPU, &err) == FA_ERR_DEVICE);
+  CHECK_MSG(strstr(err.text, "other data than the CPU"), "%s", err.text);
+  fa_case_free(&c);
+  c = make_case(&small, FA_FILL_NORMAL);
+  CHECK(make(&c, &wrong.machine, FA_MADE_BY_CPU, &err) == FA_OK);
   fa_case_free(&c);
 }
 
@@ -142,7 +193,7 @@ int main(int argc, char **argv) {
   compare_random("everything", 150, &to);
   compare_random("adversarial", 150, &to);
   check_all_seen(&to);
-  test_failure(m);
+  test_use(m);
   printf("%lld cases, %.1f million elements\n", (long long)to.cases, 1e-6 * (double)to.elements);
   fa_judge_machine_host_free(m);
   return check_done();
