@@ -73,10 +73,16 @@ fa_status fa_buffer_alloc(fa_buffer *b, size_t bytes, fa_error *err) {
   return FA_OK;
 }
 
+fa_buffer fa_buffer_at(char *memory, size_t bytes) {
+  const fa_buffer b = {.base = memory, .bytes = bytes, .borrowed = true};
+  set_guards(&b);
+  return b;
+}
+
 void fa_buffer_free(fa_buffer *b) {
   if (b->islands)
     munmap(b->base, b->islands->reserved);
-  else
+  else if (!b->borrowed)
     free(b->base);
   free(b->islands);
   *b = (fa_buffer){0};

@@ -175,11 +175,22 @@ static void note_left_out(run *x, fa_tensor_bits left_out) {
                       fa_tensor_id_name((fa_tensor_id)id));
 }
 
+/* What the subject gets, in the backend's own memory if it has some. That is this run's alone: not of a case inside another,
+ * whose tensors may be there. */
+static fa_status copy_pristine(run *x, fa_tensors *t, fa_poison poison, fa_error *err) {
+  const fa_backend *b = x->config->backend;
+  const size_t bytes = b->memory && !x->inner ? fa_tensors_block_bytes(&x->pristine) : 0;
+  char *block = bytes > 0 ? b->memory(x->config->backend_self, t == &x->second, bytes) : NULL;
+  if (!block) return fa_tensors_clone_poisoned(t, &x->pristine, poison, err);
+  fa_tensors_clone_poisoned_into(t, &x->pristine, poison, block);
+  return FA_OK;
+}
+
 /* A subject that finds only now that it cannot do the case may still have written where it must not. */
 fa_status fa_one_run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
                           fa_error *err) {
   const fa_stage outer = fa_stage_enter(FA_STAGE_COPIES);
-  fa_status status = fa_tensors_clone_poisoned(t, &x->pristine, poison, err);
+  fa_status status = copy_pristine(x, t, poison, err);
   fa_stage_enter(outer);
   if (status != FA_OK) return status;
   if (!has_layer(x, FA_LAYER_POISON)) clear_outputs(t);
