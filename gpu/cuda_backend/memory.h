@@ -29,7 +29,8 @@ typedef struct fa_cuda_arena {
 #define FA_CUDA_STAGE_KEPT ((size_t)64 << 20)
 
 /* Page-locked memory for a set of tensors as fa_tensors_clone_poisoned_into lays it out, which is then copied without
- * staging; NULL: none. What it held before for this place is gone. A kernel could reach it, as it could staging memory. */
+ * staging; NULL: none. What it held before for this place is gone. A kernel could reach it, as it could staging memory: one that writes
+ * wherever it likes also to what a run before it left in the other place. */
 char *fa_cuda_arena_block(const fa_cuda_driver *d, fa_cuda_arena *arena, int place, size_t bytes);
 
 /* Waits until the device has finished with it, and frees everything. */
