@@ -1,7 +1,7 @@
 #include "fuzz/judging/data.h"
 
 #include "cases/data/build.h"
-#include "ref/cuda/fill.h"
+#include "fuzz/judging/fill.h"
 
 #include <stdio.h>
 #include <sys/random.h>

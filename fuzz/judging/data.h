@@ -1,4 +1,4 @@
-/* A case's tensors, made on the judge's machine where that can make them (ref/cuda/fill.h), else on the CPU. */
+/* A case's tensors, made on the judge's machine where that can make them (fuzz/judging/fill.h), else on the CPU. */
 #ifndef FA_FUZZ_JUDGING_DATA_H
 #define FA_FUZZ_JUDGING_DATA_H
 

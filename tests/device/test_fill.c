@@ -3,7 +3,7 @@
 #include "cases/tensors/guard.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/judging/data.h"
-#include "ref/cuda/fill.h"
+#include "fuzz/judging/fill.h"
 #include "tests/device/load.h"
 #include "tests/support/fill_case.h"
 

@@ -1,6 +1,6 @@
 /* The data of a case made on a machine: the same bits as the CPU makes. */
-#ifndef FA_REF_CUDA_FILL_H
-#define FA_REF_CUDA_FILL_H
+#ifndef FA_FUZZ_JUDGING_FILL_H
+#define FA_FUZZ_JUDGING_FILL_H
 
 #include "cases/recipe/case.h"
 #include "ref/cuda/machine.h"

@@ -1,4 +1,4 @@
-#include "ref/cuda/fill.h"
+#include "fuzz/judging/fill.h"
 
 #include "cases/data/fill_plan.h"
 #include "cases/tensors/guard.h"
