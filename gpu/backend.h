@@ -67,6 +67,10 @@ typedef struct fa_backend {
   /* Reads inputs, writes outputs, touches nothing else. */
   fa_status (*run)(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt, fa_outcome *out,
                    fa_error *err);
+  /* NULL, or: memory for the tensors of a run, as fa_tensors_clone_poisoned_into puts them there, which spares the backend
+   * copies of them. It belongs to the backend, and to this caller until the next call for the same place, 0 or 1. NULL:
+   * there is none. */
+  char *(*memory)(void *self, int place, size_t bytes);
   /* NULL, or: does in advance the slow part of the first describe, profile and run. It is called at most
    * once, after open, possibly in another thread while this one calls supports and spent; it ends before this
    * thread calls anything else. Errors are reported by the call that needs the result, as if there had been

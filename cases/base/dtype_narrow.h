@@ -1,12 +1,14 @@
-/* Private to dtype.c and the row loops: a double to a 16-bit type in one rounding, without branches so that
+/* Private to dtype.c, the row loops, and fills on a device: a double to a 16-bit type in one rounding, without branches so that
  * loops vectorise. */
 #ifndef FA_CASES_BASE_DTYPE_NARROW_H
 #define FA_CASES_BASE_DTYPE_NARROW_H
 
+#include "cases/base/both.h"
+
 #include <stdint.h>
 #include <string.h>
 
-static inline uint64_t fa_narrow_f64(double x, int exponent_bits, int fraction_bits) {
+FA_BOTH uint64_t fa_narrow_f64(double x, int exponent_bits, int fraction_bits) {
   const int64_t bias = (1 << (exponent_bits - 1)) - 1, drop = 52 - fraction_bits;
   const uint64_t infinity = ((1ull << exponent_bits) - 1) << fraction_bits;
   uint64_t u, sum;

@@ -10,11 +10,11 @@ uint64_t fa_rng_u64(uint64_t seed, uint64_t stream, uint64_t index) {
 }
 
 uint64_t fa_rng_key(uint64_t seed, uint64_t stream) {
-  return fa_rng_mix((fa_rng_mix(seed + FA_RNG_GOLDEN) ^ stream) + FA_RNG_GOLDEN);
+  return fa_rng_mix_key(seed, stream);
 }
 
 uint64_t fa_rng_key_u64(uint64_t key, uint64_t index) {
-  return fa_rng_mix((key ^ index) + FA_RNG_GOLDEN);
+  return fa_rng_draw_u64(key, index);
 }
 
 double fa_rng_uniform(uint64_t seed, uint64_t stream, uint64_t index) {

@@ -1,6 +1,8 @@
-/* Private to rng.c and the row loops: one index to one normal number. */
+/* Private to rng.c, the row loops, and fills on a device: keys, words and normal numbers of an index. */
 #ifndef FA_CASES_BASE_RNG_NORMAL_H
 #define FA_CASES_BASE_RNG_NORMAL_H
+
+#include "cases/base/both.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -8,24 +10,32 @@
 
 #define FA_RNG_GOLDEN 0x9e3779b97f4a7c15u
 
-static inline uint64_t fa_rng_mix(uint64_t z) {
+FA_BOTH uint64_t fa_rng_mix(uint64_t z) {
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return z ^ z >> 31;
 }
 
+FA_BOTH uint64_t fa_rng_mix_key(uint64_t seed, uint64_t stream) {
+  return fa_rng_mix((fa_rng_mix(seed + FA_RNG_GOLDEN) ^ stream) + FA_RNG_GOLDEN);
+}
+
+FA_BOTH uint64_t fa_rng_draw_u64(uint64_t key, uint64_t index) {
+  return fa_rng_mix((key ^ index) + FA_RNG_GOLDEN);
+}
+
 /* 52.5 random bits: exact in a double, symmetric about 1/2, never 0 or 1. */
-static inline double fa_rng_to_uniform(uint64_t u) {
+FA_BOTH double fa_rng_to_uniform(uint64_t u) {
   return ((double)(u >> 12) + 0.5) * 0x1p-52;
 }
 
-static inline uint64_t bits_of(double x) {
+FA_BOTH uint64_t bits_of(double x) {
   uint64_t u;
   memcpy(&u, &x, sizeof u);
   return u;
 }
 
-static inline double from_bits(uint64_t u) {
+FA_BOTH double from_bits(uint64_t u) {
   double x;
   memcpy(&x, &u, sizeof x);
   return x;
@@ -37,7 +47,7 @@ static inline double from_bits(uint64_t u) {
 
 /* log x for x in (0, 1). x = m 2^e with m in [1/sqrt 2, sqrt 2): subtracting the bits of 1/sqrt 2 makes the
  * exponent field round the right way. log m = 2 atanh s, s = (m-1)/(m+1). */
-static inline double natural_log(double x) {
+FA_BOTH double natural_log(double x) {
   const uint64_t u = bits_of(x);
   const int64_t exponent = (int64_t)(u - 0x3fe6a09e667f3bcdu) >> 52;
   const double m = from_bits(u - ((uint64_t)exponent << 52));
@@ -52,14 +62,14 @@ static inline double natural_log(double x) {
 }
 
 /* Bitwise select: if_set where mask is all ones, otherwise where it is all zeros. */
-static inline double choose(uint64_t mask, double if_set, double otherwise) {
+FA_BOTH double choose(uint64_t mask, double if_set, double otherwise) {
   return from_bits((bits_of(if_set) & mask) | (bits_of(otherwise) & ~mask));
 }
 
 /* cos(2 pi x) for x in (0, 1). After subtracting the nearest quarter turn k/4, at most 1/8 turn remains: a
  * cosine for even k, a sine for odd k, negated for k = 1 and 2. Taylor coefficients 1 / (2k)! of the cosine
  * and 1 / (2k+1)! of the sine. */
-static inline double cos_turns(double x) {
+FA_BOTH double cos_turns(double x) {
   const int k = (int)(4 * x + 0.5);
   const uint64_t sine = -(uint64_t)(k & 1), negative = (uint64_t)((k + 1) & 2) << 62;
   const double a = 6.2831853071795865 * (x - 0.25 * k), z = -a * a, zz = z * z;
@@ -74,8 +84,8 @@ static inline double cos_turns(double x) {
   return from_bits(bits_of(choose(sine, a, 1) * (1 + z * (even + z * odd))) ^ negative);
 }
 
-static inline double fa_rng_draw_normal(uint64_t key, uint64_t index) {
-  const uint64_t u = fa_rng_mix((key ^ index) + FA_RNG_GOLDEN);
+FA_BOTH double fa_rng_draw_normal(uint64_t key, uint64_t index) {
+  const uint64_t u = fa_rng_draw_u64(key, index);
   return sqrt(-2 * natural_log(fa_rng_to_uniform(u))) *
          cos_turns(fa_rng_to_uniform(fa_rng_mix(u + FA_RNG_GOLDEN)));
 }

@@ -197,7 +197,9 @@ static fa_status build_lengths(const fa_case *c, fa_tensors *set, fa_error *err)
   return FA_OK;
 }
 
-fa_status fa_case_build_on(const fa_case *c, int n_threads, fa_tensors *out, fa_error *err) {
+fa_status fa_case_build_with(const fa_case *c, int n_threads, const fa_filler *filler, fa_tensors *out,
+                             fa_error *err) {
+  fa_tensor_bits made = 0;
   memset(out, 0, sizeof *out);
   fa_status status = fa_case_validate(c, err);
   if (status == FA_OK) status = build_qkv(c, out, err);
@@ -209,9 +211,14 @@ fa_status fa_case_build_on(const fa_case *c, int n_threads, fa_tensors *out, fa_
   if (status == FA_OK) status = fa_build_bits(c, out, err);
   if (status == FA_OK) status = fa_build_buffers(c, out, err);
   if (status == FA_OK) status = fa_build_descales(c, out, err);
-  if (status == FA_OK) status = fa_build_fills(c, n_threads, out, err);
+  if (status == FA_OK && filler) made = filler->fill(filler->self, c, out);
+  if (status == FA_OK) status = fa_build_fills(c, n_threads, made, out, err);
   if (status != FA_OK) fa_tensors_free(out);
   return status;
+}
+
+fa_status fa_case_build_on(const fa_case *c, int n_threads, fa_tensors *out, fa_error *err) {
+  return fa_case_build_with(c, n_threads, NULL, out, err);
 }
 
 fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err) {

@@ -2,6 +2,7 @@
 #ifndef FA_CASES_DATA_BUILD_H
 #define FA_CASES_DATA_BUILD_H
 
+#include "cases/data/fill_element.h"
 #include "cases/recipe/case.h"
 #include "cases/tensors/table.h"
 
@@ -11,6 +12,15 @@
 fa_status fa_case_build(const fa_case *c, fa_tensors *out, fa_error *err);
 /* The same with up to n_threads threads; what is made does not depend on how many. */
 fa_status fa_case_build_on(const fa_case *c, int n_threads, fa_tensors *out, fa_error *err);
+
+/* Who else makes values, the same bits: a device. */
+typedef struct fa_filler {
+  void *self;
+  /* Returns a bit for each tensor that it filled, inputs whose buffers hold the pattern of gaps until then. */
+  fa_tensor_bits (*fill)(void *self, const fa_case *c, fa_tensors *set);
+} fa_filler;
+fa_status fa_case_build_with(const fa_case *c, int n_threads, const fa_filler *filler, fa_tensors *out,
+                             fa_error *err);
 
 /* ---- the steps ---- */
 
@@ -34,8 +44,9 @@ fa_status fa_build_bits(const fa_case *c, fa_tensors *set, fa_error *err);
 fa_status fa_build_buffers(const fa_case *c, fa_tensors *set, fa_error *err);
 /* Descales of operands of 8 bits; before these are filled. */
 fa_status fa_build_descales(const fa_case *c, fa_tensors *set, fa_error *err);
-/* Fills every float input; v before do, because do_aligned reads v. */
-fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensors *set, fa_error *err);
+/* Fills every float input but those in `made`; v before do, because do_aligned reads v. */
+fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensor_bits made, fa_tensors *set,
+                         fa_error *err);
 
 /* Adds an i32 tensor [n...] with these values (NULL: keeps the pattern of input gaps). */
 fa_status fa_build_int32(fa_tensors *set, fa_tensor_id id, int rank, const int64_t *shape, const int32_t *v,
@@ -48,16 +59,19 @@ fa_status fa_build_int32(fa_tensors *set, fa_tensor_id id, int rank, const int64
 typedef struct fa_fill_row {
   const fa_case *c;
   const fa_tensors *set; /* block lists, for one_hot */
-  const double *v_mean;  /* [B, Hk, Dv], for do_aligned; else NULL */
   fa_tensor_id id;
-  fa_tensor_data data; /* of that tensor: set by fa_fill_row_values */
   fa_fill fill;
-  uint64_t seed;         /* fa_fill_seed */
-  uint64_t key;          /* of (seed, b, h): set by fa_fill_row_values */
+  const fa_fill_numbers *numbers; /* fa_fill_numbers_of that tensor and fill */
+  uint64_t seed;                  /* fa_fill_seed */
+  uint64_t key;                   /* of (seed, b, h): set by fa_fill_row_values */
   const double *drawn;   /* fa_fill_normal(row, d, 0) for every d, drawn at once for this very row; or NULL */
   int64_t b, s, h, part; /* part: of tensors that have parts, else 0 */
 } fa_fill_row;
 
+/* width: elements of a row. Without the mean of V, which is the caller's to make for do_aligned. */
+fa_fill_numbers fa_fill_numbers_of(const fa_case *c, fa_tensor_id id, fa_fill fill, int64_t width);
+/* Those of negative_logits and sentinel, for q and k; other fills have none. */
+void fa_fill_constant_logits(const fa_case *c, fa_fill_numbers *x);
 /* Mixes the data seed and the tensor's name. */
 uint64_t fa_fill_seed(uint64_t data_seed, fa_tensor_id id);
 /* Draws for element d of the row; lanes 0..3 are independent. */

@@ -48,6 +48,8 @@ static fa_status fill(const fa_case *c, int k, const fa_tensor *all, fa_error *e
   fa_fill_row row = {.c = c, .id = (fa_tensor_id)(FA_T_BUFFER_0 + k), .seed = seed_of(c->data_seed, capture)};
   if (!value) return fa_fail(err, FA_ERR_MEMORY, "buffer %s: out of memory", capture->name);
   fa_fill_from_name(capture->fill, &row.fill); /* validated */
+  const fa_fill_numbers numbers = fa_fill_numbers_of(c, row.id, row.fill, n);
+  row.numbers = &numbers;
   for (row.s = 0; row.s < rows; ++row.s) {
     if (fa_capture_is_int(capture))
       int_row(row.seed, row.s, capture, n, value);

@@ -24,13 +24,15 @@ static double sign_of(double x) {
 
 /* The last dimension carries q0 k0 = -target / scale with |q0| = |k0|. The others are N(0, a^2), with a
  * chosen so that the logits scatter by at most 1: 6 sigma stay close to the target. */
-static void constant_logit_row(const fa_fill_row *r, double target, double *value, int64_t n) {
-  const double scale = r->c->problem.scale, steep = fabs(scale) > 0 ? fabs(scale) : 1;
-  const double spread = sqrt(1 / (steep * sqrt((double)n)));
-  const double limit = 0.9 * fa_dtype_max(r->c->problem.dtype), m = sqrt(target / steep);
-  for (int64_t d = 0; d < n - 1; ++d) value[d] = (spread < 1 ? spread : 1) * fa_fill_normal(r, d, 0);
-  value[n - 1] = m < limit ? m : limit;
-  if (r->data != FA_DATA_QUERY) value[n - 1] *= -sign_of(scale);
+void fa_fill_constant_logits(const fa_case *c, fa_fill_numbers *x) {
+  if (x->fill != FA_FILL_NEGATIVE_LOGITS && x->fill != FA_FILL_SENTINEL) return;
+  const double target = x->fill == FA_FILL_SENTINEL ? 6e4 : 200;
+  const double scale = c->problem.scale, steep = fabs(scale) > 0 ? fabs(scale) : 1;
+  const double spread = sqrt(1 / (steep * sqrt((double)x->width)));
+  const double limit = 0.9 * fa_dtype_max(c->problem.dtype), m = sqrt(target / steep);
+  x->spread = spread < 1 ? spread : 1;
+  x->last = m < limit ? m : limit;
+  if (x->data != FA_DATA_QUERY) x->last *= -sign_of(scale);
 }
 
 /* ---- staircase: scale q.k = step * j ---- */
@@ -46,7 +48,7 @@ static void staircase_row(const fa_fill_row *r, double direction, double *value,
   step = fmin(fmax(step, 0x1p-14), 0x1p15); /* in f16's range: suffices for |scale| from 2^-16 on */
   const bool third = n >= 3 && r->c->problem.seqlen_k > 65536;
   for (int64_t d = 0; d < n; ++d) value[d] = 0;
-  if (r->data == FA_DATA_QUERY) {
+  if (r->numbers->data == FA_DATA_QUERY) {
     value[n - 1] = direction * sign_of(scale) * step;
     if (n >= 2) value[n - 2] = value[n - 1];
     if (third) value[n - 3] = 256 * value[n - 1];
@@ -135,7 +137,7 @@ static void one_hot_row(const fa_fill_row *r, double *value, int64_t n) {
   int exponent_q = exponent / 2 < 11 ? exponent / 2 : 11, exponent_k = exponent - exponent_q;
   exponent_q = exponent_q > -14 ? exponent_q : -14;
   exponent_k = exponent_k > 15 ? 15 : exponent_k < -14 ? -14 : exponent_k;
-  const bool query = r->data == FA_DATA_QUERY;
+  const bool query = r->numbers->data == FA_DATA_QUERY;
   const int64_t key = query ? chosen_key(r) : r->s;
   const double unit = query ? ldexp(sign_of(scale), exponent_q) : ldexp(1, exponent_k);
   for (int64_t d = 0; d < n; ++d) value[d] = 0;
@@ -144,12 +146,8 @@ static void one_hot_row(const fa_fill_row *r, double *value, int64_t n) {
 }
 
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n) {
-  if (r->data != FA_DATA_QUERY && r->data != FA_DATA_KEY) return false;
+  if (r->numbers->data != FA_DATA_QUERY && r->numbers->data != FA_DATA_KEY) return false;
   switch (r->fill) {
-  case FA_FILL_NEGATIVE_LOGITS:
-    return constant_logit_row(r, 200, value, n), true;
-  case FA_FILL_SENTINEL:
-    return constant_logit_row(r, 6e4, value, n), true;
   case FA_FILL_STAIRCASE_UP:
     return staircase_row(r, 1, value, n), true;
   case FA_FILL_STAIRCASE_DOWN:

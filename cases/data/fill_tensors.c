@@ -262,32 +262,50 @@ static void fill_tensor(fa_fill_row row, const fa_tensor *t, int n_threads, doub
   }
 }
 
-fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensors *set, fa_error *err) {
+/* Elements of a row as the functions above ask for them. */
+static int64_t row_width(const fa_tensor *t, fa_tensor_id id) {
+  const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
+  const bool single = axes == FA_AXES_ROWS || axes == FA_AXES_PART_ROWS || axes == FA_AXES_HEADS;
+  return single ? 1 : t->shape[t->rank - 1];
+}
+
+static fa_status fill(const fa_case *c, const fa_tensors *set, fa_tensor_id id, int n_threads, double *value,
+                      fa_error *err) {
+  const fa_tensor *t = &set->t[id];
+  double *v_mean = NULL;
+  fa_status status = FA_OK;
+  fa_fill_numbers numbers = fa_fill_numbers_of(c, id, c->fill[id], row_width(t, id));
+  if (numbers.data == FA_DATA_GRADIENT && fa_fill_describe(c->fill[id])->reads_v)
+    status = mean_values(c, &set->t[FA_T_V], &v_mean, err);
+  numbers.v_mean = v_mean;
+  const fa_fill_row row = {.c = c,
+                           .set = set,
+                           .id = id,
+                           .fill = c->fill[id],
+                           .numbers = &numbers,
+                           .seed = fa_fill_seed(c->data_seed, id)};
+  if (status == FA_OK) fill_tensor(row, t, n_threads, value);
+  free(v_mean);
+  return status;
+}
+
+fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensor_bits made, fa_tensors *set,
+                         fa_error *err) {
   fa_status status = FA_OK;
   int64_t longest = 1;
-  double *v_mean = NULL, *value = NULL;
   for (int id = 0; id < FA_T_COUNT; ++id) {
     const fa_tensor *t = &set->t[id];
     if (!fa_tensor_is_filled((fa_tensor_id)id)) continue;
     if (t->data && t->shape[t->rank - 1] > longest) longest = t->shape[t->rank - 1];
   }
-  value = malloc((size_t)longest * (size_t)(n_threads > 1 ? n_threads : 1) * sizeof *value);
+  double *value = malloc((size_t)longest * (size_t)(n_threads > 1 ? n_threads : 1) * sizeof *value);
   if (!value) status = fa_fail(err, FA_ERR_MEMORY, "fill: out of memory");
   for (int i = 0; i < FA_T_COUNT && status == FA_OK; ++i) {
     const fa_tensor_id id = (fa_tensor_id)i;
     if (!fa_tensor_is_filled(id) || fa_tensor_count(&set->t[id]) == 0) continue;
     if (fa_tensor_is_in_k(&c->problem, id)) continue; /* filled as columns of K */
-    if (fa_tensor_describe(id)->data == FA_DATA_GRADIENT && fa_fill_describe(c->fill[id])->reads_v)
-      status = mean_values(c, &set->t[FA_T_V], &v_mean, err);
-    const fa_fill_row row = {.c = c,
-                             .set = set,
-                             .v_mean = v_mean,
-                             .id = id,
-                             .fill = c->fill[id],
-                             .seed = fa_fill_seed(c->data_seed, id)};
-    if (status == FA_OK) fill_tensor(row, &set->t[id], n_threads, value);
+    if (!(made >> id & 1)) status = fill(c, set, id, n_threads, value, err);
   }
-  free(v_mean);
   free(value);
   return status;
 }

@@ -73,10 +73,16 @@ fa_status fa_buffer_alloc(fa_buffer *b, size_t bytes, fa_error *err) {
   return FA_OK;
 }
 
+fa_buffer fa_buffer_at(char *memory, size_t bytes) {
+  const fa_buffer b = {.base = memory, .bytes = bytes, .borrowed = true};
+  set_guards(&b);
+  return b;
+}
+
 void fa_buffer_free(fa_buffer *b) {
   if (b->islands)
     munmap(b->base, b->islands->reserved);
-  else
+  else if (!b->borrowed)
     free(b->base);
   free(b->islands);
   *b = (fa_buffer){0};
@@ -217,27 +223,29 @@ fa_status fa_buffer_touch(fa_buffer *b, const fa_span *touched, int64_t n, uint1
   return FA_OK;
 }
 
-fa_status fa_buffer_clone(fa_buffer *dst, const fa_buffer *src, fa_error *err) {
-  fa_status status;
-  if (!src->islands) {
-    status = fa_buffer_alloc(dst, src->bytes, err);
-  } else { /* these islands include their extra pages */
-    struct fa_islands *islands = malloc(sizeof *islands + (size_t)(src->islands->n + 1) * sizeof(fa_span));
-    if (!islands) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-    status = fa_buffer_reserve(dst, src->bytes, NULL, 0, err);
-    if (status != FA_OK) {
-      free(islands);
-      return status;
-    }
-    memcpy(islands, src->islands, sizeof *islands + (size_t)src->islands->n * sizeof(fa_span));
-    free(dst->islands);
-    dst->islands = islands;
-    for (int i = 0; i < islands->n; ++i)
-      if (!make_accessible(dst, islands->span[i])) {
-        fa_buffer_free(dst);
-        return fa_fail(err, FA_ERR_MEMORY, "no memory for the islands of %zu bytes", src->bytes);
-      }
+fa_status fa_buffer_alloc_like(fa_buffer *dst, const fa_buffer *src, fa_error *err) {
+  if (!src->islands) return fa_buffer_alloc(dst, src->bytes, err);
+  /* these islands include their extra pages */
+  struct fa_islands *islands = malloc(sizeof *islands + (size_t)(src->islands->n + 1) * sizeof(fa_span));
+  if (!islands) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  const fa_status status = fa_buffer_reserve(dst, src->bytes, NULL, 0, err);
+  if (status != FA_OK) {
+    free(islands);
+    return status;
   }
+  memcpy(islands, src->islands, sizeof *islands + (size_t)src->islands->n * sizeof(fa_span));
+  free(dst->islands);
+  dst->islands = islands;
+  for (int i = 0; i < islands->n; ++i)
+    if (!make_accessible(dst, islands->span[i])) {
+      fa_buffer_free(dst);
+      return fa_fail(err, FA_ERR_MEMORY, "no memory for the islands of %zu bytes", src->bytes);
+    }
+  return FA_OK;
+}
+
+fa_status fa_buffer_clone(fa_buffer *dst, const fa_buffer *src, fa_error *err) {
+  const fa_status status = fa_buffer_alloc_like(dst, src, err);
   for (int i = 0; status == FA_OK && i < fa_buffer_n_spans(src); ++i) {
     const fa_span s = fa_buffer_span(src, i);
     memcpy(fa_buffer_payload(dst) + s.begin, fa_buffer_payload(src) + s.begin, s.end - s.begin);

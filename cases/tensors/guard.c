@@ -59,15 +59,6 @@ void fa_tensors_poison(fa_tensors *set, fa_tensor_id id, fa_poison poison) {
   if (set->buffer[id].base) fa_buffer_fill_word(&set->buffer[id], poison_pattern(poison, set->t[id].dtype));
 }
 
-fa_status fa_tensors_clone_poisoned(fa_tensors *dst, const fa_tensors *src, fa_poison poison, fa_error *err) {
-  const fa_status status = fa_tensors_clone(dst, src, err);
-  if (status != FA_OK) return status;
-  for (int id = 0; id < FA_T_COUNT; ++id)
-    if (dst->t[id].data && fa_tensor_id_is_output((fa_tensor_id)id))
-      fa_tensors_poison(dst, (fa_tensor_id)id, poison);
-  return FA_OK;
-}
-
 /* ---- guards ---- */
 
 static bool guard_intact(const fa_buffer *b, bool front, const char *name, char *where, size_t where_size) {
@@ -111,8 +102,7 @@ static int sorted_axes(const fa_tensor *t, int *axis) {
   return n;
 }
 
-/* True if the elements are exactly `count` consecutive ones, each once. */
-static bool is_dense(const fa_tensor *t) {
+bool fa_tensor_is_dense(const fa_tensor *t) {
   int axis[FA_MAX_RANK];
   const int n = sorted_axes(t, axis);
   int64_t step = 1;
@@ -168,7 +158,7 @@ bool fa_tensors_gaps_intact(const fa_tensors *set, fa_tensor_id id, fa_poison po
   const fa_buffer *b = &set->buffer[id];
   const int64_t size = (int64_t)fa_dtype_size(t->dtype);
   if (t->data == NULL || b->base == NULL) return true; /* absent, or a view: checked with its owner */
-  if (is_dense(t) && fa_tensor_count(t) == (int64_t)b->bytes / size) return true;
+  if (fa_tensor_is_dense(t) && fa_tensor_count(t) == (int64_t)b->bytes / size) return true;
   int64_t first = -1, changed = 0;
   for (int i = 0; i < fa_buffer_n_spans(b); ++i)
     changed += changed_gaps(set, id, fa_buffer_span(b, i), poison, &first);

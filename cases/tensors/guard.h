@@ -26,12 +26,16 @@ size_t fa_pattern_first_difference(const char *p, size_t bytes, uint32_t pattern
 
 /* Payload 256-byte aligned, content undefined; guards set. bytes may be 0. */
 fa_status fa_buffer_alloc(fa_buffer *b, size_t bytes, fa_error *err);
+/* In memory of the caller's, bytes + 2 FA_GUARD_BYTES of it. */
+fa_buffer fa_buffer_at(char *memory, size_t bytes);
 void fa_buffer_free(fa_buffer *b);
 char *fa_buffer_payload(const fa_buffer *b);
 /* Fills the whole payload that is backed by memory. */
 void fa_buffer_fill(const fa_buffer *b, uint16_t pattern);
 void fa_buffer_fill_word(const fa_buffer *b, uint32_t pattern);
-/* A copy with memory in the same places. */
+/* As large, with memory in the same places, content undefined; guards set. */
+fa_status fa_buffer_alloc_like(fa_buffer *dst, const fa_buffer *src, fa_error *err);
+/* A copy of it. */
 fa_status fa_buffer_clone(fa_buffer *dst, const fa_buffer *src, fa_error *err);
 
 /* ---- buffers that are mostly address space ---- */

@@ -241,17 +241,18 @@ void fa_tensors_free(fa_tensors *set) {
   memset(set, 0, sizeof *set);
 }
 
-fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err) {
-  memset(dst, 0, sizeof *dst);
-  for (int i = 0; i < FA_T_COUNT; ++i) {
-    if (src->buffer[i].base == NULL) continue;
-    fa_status status = fa_buffer_clone(&dst->buffer[i], &src->buffer[i], err);
-    if (status) {
-      fa_error_prefix(err, "%s", fa_tensor_id_name((fa_tensor_id)i));
-      fa_tensors_free(dst);
-      return status;
-    }
-  }
+/* With a poison an output's bytes are not copied, which it would overwrite. */
+static fa_status clone_buffer(fa_tensors *dst, const fa_tensors *src, fa_tensor_id id,
+                              const fa_poison *poison, fa_error *err) {
+  if (!poison || !fa_tensor_id_is_output(id)) return fa_buffer_clone(&dst->buffer[id], &src->buffer[id], err);
+  const fa_status status = fa_buffer_alloc_like(&dst->buffer[id], &src->buffer[id], err);
+  dst->t[id].dtype = src->t[id].dtype;
+  if (status == FA_OK) fa_tensors_poison(dst, id, *poison);
+  return status;
+}
+
+/* Tensors where those of src are in the buffers that dst has. */
+static void clone_places(fa_tensors *dst, const fa_tensors *src) {
   for (int i = 0; i < FA_T_COUNT; ++i) {
     if (src->t[i].data == NULL) continue;
     const int owner = src->owner[i];
@@ -261,5 +262,57 @@ fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err
     dst->t[i].data =
         fa_buffer_payload(&dst->buffer[owner]) + (src->t[i].data - fa_buffer_payload(&src->buffer[owner]));
   }
+}
+
+static fa_status clone(fa_tensors *dst, const fa_tensors *src, const fa_poison *poison, fa_error *err) {
+  memset(dst, 0, sizeof *dst);
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    if (src->buffer[i].base == NULL) continue;
+    fa_status status = clone_buffer(dst, src, (fa_tensor_id)i, poison, err);
+    if (status) {
+      fa_error_prefix(err, "%s", fa_tensor_id_name((fa_tensor_id)i));
+      fa_tensors_free(dst);
+      return status;
+    }
+  }
+  clone_places(dst, src);
   return FA_OK;
+}
+
+fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err) {
+  return clone(dst, src, NULL, err);
+}
+
+fa_status fa_tensors_clone_poisoned(fa_tensors *dst, const fa_tensors *src, fa_poison poison, fa_error *err) {
+  return clone(dst, src, &poison, err);
+}
+
+static size_t in_block(const fa_buffer *b) {
+  const size_t bytes = b->base ? b->bytes + 2 * FA_GUARD_BYTES : 0;
+  return (bytes + FA_BLOCK_ALIGNMENT - 1) / FA_BLOCK_ALIGNMENT * FA_BLOCK_ALIGNMENT;
+}
+
+size_t fa_tensors_block_bytes(const fa_tensors *src) {
+  size_t bytes = 0;
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    if (fa_buffer_is_virtual(&src->buffer[i])) return 0;
+    bytes += in_block(&src->buffer[i]);
+  }
+  return bytes;
+}
+
+void fa_tensors_clone_poisoned_into(fa_tensors *dst, const fa_tensors *src, fa_poison poison, char *block) {
+  memset(dst, 0, sizeof *dst);
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    const fa_buffer *from = &src->buffer[i];
+    if (from->base == NULL) continue;
+    dst->buffer[i] = fa_buffer_at(block, from->bytes);
+    dst->t[i].dtype = src->t[i].dtype;
+    if (fa_tensor_id_is_output((fa_tensor_id)i))
+      fa_tensors_poison(dst, (fa_tensor_id)i, poison);
+    else
+      memcpy(fa_buffer_payload(&dst->buffer[i]), fa_buffer_payload(from), from->bytes);
+    block += in_block(from);
+  }
+  clone_places(dst, src);
 }

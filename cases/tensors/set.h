@@ -37,6 +37,8 @@ double fa_tensor_get(const fa_tensor *t, const int64_t *index);
 void fa_tensor_set(const fa_tensor *t, const int64_t *index, double value);
 /* Copies the elements between tensors of the same shape and type. Any strides; data may be unaligned. */
 void fa_tensor_copy(const fa_tensor *to, const fa_tensor *from);
+/* True if the elements are exactly `count` consecutive ones, each once, in any order of axes. */
+bool fa_tensor_is_dense(const fa_tensor *t);
 /* "f16 [2,64,4,64]", for messages. */
 void fa_tensor_shape_text(const fa_tensor *t, char *text, size_t size);
 
@@ -106,6 +108,7 @@ bool fa_tensor_id_is_output(fa_tensor_id id);
 typedef struct fa_buffer {
   char *base;                 /* start of the front guard; NULL = unused */
   size_t bytes;               /* payload bytes */
+  bool borrowed;              /* the memory is somebody else's, who frees it */
   struct fa_islands *islands; /* NULL, or the parts of the payload backed by memory (cases/tensors/guard.h) */
 } fa_buffer;
 
@@ -150,6 +153,12 @@ fa_status fa_tensors_clone(fa_tensors *dst, const fa_tensors *src, fa_error *err
 void fa_tensors_poison(fa_tensors *set, fa_tensor_id id, fa_poison poison);
 /* A deep copy with every output poisoned: what a subject receives. */
 fa_status fa_tensors_clone_poisoned(fa_tensors *dst, const fa_tensors *src, fa_poison poison, fa_error *err);
+/* The same in a block of the caller's that outlives it and begins at a multiple of 256: one buffer behind the other, guards
+ * included, each at a multiple of FA_BLOCK_ALIGNMENT. What is between them stays as it is. */
+#define FA_BLOCK_ALIGNMENT 512
+void fa_tensors_clone_poisoned_into(fa_tensors *dst, const fa_tensors *src, fa_poison poison, char *block);
+/* Bytes of that block; 0: a buffer is mostly address space, and there is no such copy. */
+size_t fa_tensors_block_bytes(const fa_tensors *src);
 /* True if all guards are intact; otherwise *where says which tensor, front or back, how many bytes and how
  * far outside. */
 bool fa_tensors_guards_intact(const fa_tensors *set, char *where, size_t where_size);

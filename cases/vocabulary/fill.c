@@ -25,10 +25,12 @@ static const fa_fill_info table[FA_N_FILLS] = {
                                  "every logit about -200: a row max that starts at 0 underflows everything",
                                  .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES},
     [FA_FILL_STAIRCASE_UP] = {"staircase_up", "logit 0.5 j, exact in bf16: the last visible key dominates",
+                              .by_row = true,
                               .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES |
                                        FA_FILL_NEEDS_WIDE_GRADIENTS},
     [FA_FILL_STAIRCASE_DOWN] = {"staircase_down",
                                 "logit -0.5 j, exact in bf16: the first visible key dominates",
+                                .by_row = true,
                                 .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES |
                                          FA_FILL_NEEDS_WIDE_GRADIENTS},
     [FA_FILL_POSITIONAL_V] = {"positional_v",
@@ -36,7 +38,7 @@ static const fa_fill_info table[FA_N_FILLS] = {
                               .large_v = true},
     [FA_FILL_ONE_HOT] =
         {"one_hot", "each row attends to one visible key alone: O is that row of V bit for bit, LSE is 0",
-         .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES, .simplicity = 3},
+         .by_row = true, .needs = FA_FILL_NEEDS_16_BITS | FA_FILL_NEEDS_PLAIN_SCORES, .simplicity = 3},
     [FA_FILL_UNIFORM_EXACT] = {"uniform_exact",
                                "q is 0, v small integers: O is the mean of v, exact for 2^n visible keys",
                                .zero_q = true, .simplicity = 2},

@@ -81,6 +81,7 @@ typedef struct fa_fill_info {
   bool bias_only, do_only, lse_only; /* lse_only: of parts that are merged */
   bool sinks_only;
   bool reads_v;      /* what it puts into do follows the values of v */
+  bool by_row;       /* rows of q and k are made as a whole: elements do not follow from their own draws */
   bool large_logits; /* a softcap saturates them: what it returns is the cap */
   bool flat;         /* logits so small that the weights of a row are nearly equal */
   bool large_v;      /* v of several units and more */

@@ -2,6 +2,7 @@
 
 #include "cases/tensors/table.h"
 #include "fuzz/judging/canary.h"
+#include "fuzz/judging/data.h"
 #include "fuzz/judging/empty_rows.h"
 #include "fuzz/judging/run_config.h"
 #include "fuzz/judging/stage.h"
@@ -10,21 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 fa_judge_choice fa_judge_choice_named(const char *name) {
   static const char *const names[] = {"cpu", "cuda", "auto", "both", "host"};
   for (int i = 0; name && i < (int)(sizeof names / sizeof *names); ++i)
     if (strcmp(names[i], name) == 0) return (fa_judge_choice)i;
   return FA_JUDGE_BY_CPU;
-}
-
-enum { AUDITS = 1000 }; /* one of so many passes */
-
-/* Nobody who is judged can know which. */
-static bool is_audited(void) {
-  uint32_t x = 0;
-  return getrandom(&x, sizeof x, 0) == sizeof x && x % AUDITS == 0;
 }
 
 /* Every output is there and has its type and shape. */
@@ -170,7 +162,7 @@ static fa_status judge_with_trial(const fa_problem *p, const fa_tensors *in, con
   const bool left = status == FA_ERR_UNSUPPORTED || status == FA_ERR_MEMORY || status == FA_ERR_IO;
   if (status != FA_OK && !left) return fa_fail(err, status, "the judge on the GPU: %s", why.text);
   if (left) t->passed = false;
-  if (t->passed && !config->both && !is_audited()) {
+  if (t->passed && !config->both && !fa_is_audited()) {
     adopt(t, r);
     if (config->keep) *config->keep = (fa_judged){0};
     return FA_OK;

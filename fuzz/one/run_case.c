@@ -2,6 +2,7 @@
 #include "cases/data/build.h"
 
 #include "fuzz/explain/run.h"
+#include "fuzz/judging/data.h"
 #include "fuzz/judging/delivered.h"
 #include "fuzz/judging/empty_rows.h"
 #include "fuzz/judging/judge.h"
@@ -174,11 +175,22 @@ static void note_left_out(run *x, fa_tensor_bits left_out) {
                       fa_tensor_id_name((fa_tensor_id)id));
 }
 
+/* What the subject gets, in the backend's own memory if it has some. That is this run's alone: not of a case inside another,
+ * whose tensors may be there. */
+static fa_status copy_pristine(run *x, fa_tensors *t, fa_poison poison, fa_error *err) {
+  const fa_backend *b = x->config->backend;
+  const size_t bytes = b->memory && !x->inner ? fa_tensors_block_bytes(&x->pristine) : 0;
+  char *block = bytes > 0 ? b->memory(x->config->backend_self, t == &x->second, bytes) : NULL;
+  if (!block) return fa_tensors_clone_poisoned(t, &x->pristine, poison, err);
+  fa_tensors_clone_poisoned_into(t, &x->pristine, poison, block);
+  return FA_OK;
+}
+
 /* A subject that finds only now that it cannot do the case may still have written where it must not. */
 fa_status fa_one_run_once(run *x, fa_tensors *t, fa_poison poison, uint64_t schedule_seed, bool *good,
                           fa_error *err) {
   const fa_stage outer = fa_stage_enter(FA_STAGE_COPIES);
-  fa_status status = fa_tensors_clone_poisoned(t, &x->pristine, poison, err);
+  fa_status status = copy_pristine(x, t, poison, err);
   fa_stage_enter(outer);
   if (status != FA_OK) return status;
   if (!has_layer(x, FA_LAYER_POISON)) clear_outputs(t);
@@ -246,10 +258,16 @@ static fa_status equal_any_rows(run *x, fa_error *err) {
   return status;
 }
 
+/* Without a machine, which whoever judges will miss, the CPU makes them. */
 static fa_status make_data(run *x, fa_error *err) {
+  fa_judge_config judges = {0};
+  fa_error none;
   if (x->given) return FA_OK;
+  fa_judges_ask(x->config->judge, &judges, x->r, &none);
   const fa_stage outer = fa_stage_enter(FA_STAGE_DATA);
-  const fa_status status = fa_case_build_on(x->c, x->config->n_threads, &x->pristine, err);
+  const fa_data_config config = {
+      .machine = judges.machine, .audit = judges.both, .n_threads = x->config->n_threads};
+  const fa_status status = fa_make_data(x->c, &config, &x->pristine, &x->r->judged.made, err);
   fa_stage_enter(outer);
   return status;
 }

@@ -8,7 +8,7 @@
 
 /* GROWTH: large enough for most cases, so that a worker allocates once; pinning memory blocks all other
  * processes for long. */
-enum { NAN_BYTE = 0xff, ALIGNMENT = 512, GROWTH = 32 << 20 };
+enum { NAN_BYTE = 0xff, ALIGNMENT = FA_BLOCK_ALIGNMENT, GROWTH = 32 << 20 };
 
 static size_t round_up(size_t x, size_t multiple) {
   return (x + multiple - 1) / multiple * multiple;
@@ -31,10 +31,25 @@ static CUresult settle(const fa_cuda_driver *d, fa_cuda_arena *arena) {
   return arena->busy ? wait_for(d, arena) : CUDA_SUCCESS;
 }
 
-static void drop_stage(const fa_cuda_driver *d, fa_cuda_arena *arena) {
-  if (arena->stage) d->cuMemFreeHost(arena->stage);
-  arena->stage = NULL;
-  arena->stage_bytes = 0;
+static void unpin(const fa_cuda_driver *d, fa_cuda_pinned *p) {
+  if (p->memory) d->cuMemFreeHost(p->memory);
+  *p = (fa_cuda_pinned){0};
+}
+
+/* At least `bytes` of it, or NULL: copies then go without, which is not an error. */
+static char *pin(const fa_cuda_driver *d, fa_cuda_pinned *p, size_t bytes) {
+  if (bytes > FA_CUDA_STAGE_KEPT) return NULL;
+  if (bytes <= p->bytes) return p->memory;
+  void *memory = NULL;
+  unpin(d, p);
+  bytes = round_up(bytes, GROWTH);
+  if (d->cuMemAllocHost(&memory, bytes) == CUDA_SUCCESS) *p = (fa_cuda_pinned){memory, bytes};
+  return p->memory;
+}
+
+/* With room for the guards of scratch memory behind the tensors. */
+char *fa_cuda_arena_block(const fa_cuda_driver *d, fa_cuda_arena *arena, int place, size_t bytes) {
+  return settle(d, arena) == CUDA_SUCCESS ? pin(d, &arena->block[place], bytes + 2 * FA_GUARD_BYTES) : NULL;
 }
 
 static void drop_memory(const fa_cuda_driver *d, fa_cuda_arena *arena) {
@@ -45,7 +60,8 @@ static void drop_memory(const fa_cuda_driver *d, fa_cuda_arena *arena) {
 
 void fa_cuda_arena_free(const fa_cuda_driver *d, fa_cuda_arena *arena) {
   settle(d, arena);
-  drop_stage(d, arena);
+  unpin(d, &arena->stage);
+  for (int i = 0; i < FA_CUDA_BLOCKS; ++i) unpin(d, &arena->block[i]);
   drop_memory(d, arena);
 }
 
@@ -60,19 +76,6 @@ static CUresult reserve(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t by
   else
     arena->base = 0;
   return code;
-}
-
-/* Staging memory for a copy of `bytes`, or NULL: copies then go without, which is not an error. */
-static char *stage_for(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t bytes) {
-  if (bytes > FA_CUDA_STAGE_KEPT) return NULL;
-  if (bytes <= arena->stage_bytes) return arena->stage;
-  void *memory = NULL;
-  drop_stage(d, arena);
-  bytes = round_up(bytes, GROWTH);
-  if (d->cuMemAllocHost(&memory, bytes) != CUDA_SUCCESS) return NULL;
-  arena->stage = memory;
-  arena->stage_bytes = bytes;
-  return arena->stage;
 }
 
 /* ---- to the device ---- */
@@ -98,6 +101,18 @@ static size_t copied_down(const fa_cuda_tensors *t) {
   return t->scratch_bytes ? t->scratch + 2 * FA_GUARD_BYTES : t->bytes;
 }
 
+/* The block in which the set has its buffers just as in the arena; NULL: none. base[]: offsets in the arena. */
+static char *block_with(const fa_cuda_arena *arena, const fa_tensors *host, const fa_cuda_tensors *t) {
+  for (int k = 0; k < FA_CUDA_BLOCKS; ++k) {
+    const fa_cuda_pinned *b = &arena->block[k];
+    bool same = t->bytes > 0 && b->memory && copied_down(t) <= b->bytes;
+    for (int i = 0; i < FA_T_COUNT && same; ++i)
+      same = !is_in_arena(&host->buffer[i]) || host->buffer[i].base == b->memory + t->base[i];
+    if (same) return b->memory;
+  }
+  return NULL;
+}
+
 /* Copies all buffers at once, and overwrites what is between them. */
 static CUresult copy_staged(const fa_cuda_driver *d, const fa_tensors *host, const fa_cuda_tensors *t) {
   size_t end = 0;
@@ -105,7 +120,7 @@ static CUresult copy_staged(const fa_cuda_driver *d, const fa_tensors *host, con
     if (!is_in_arena(&host->buffer[i])) continue;
     const size_t begin = t->base[i] - t->arena->base, bytes = whole_bytes(&host->buffer[i]);
     memset(t->stage + end, NAN_BYTE, begin - end);
-    memcpy(t->stage + begin, host->buffer[i].base, bytes);
+    if (host->buffer[i].base != t->stage + begin) memcpy(t->stage + begin, host->buffer[i].base, bytes);
     end = begin + bytes;
   }
   return d->cuMemcpyHtoDAsync(t->arena->base, t->stage, t->bytes, NULL);
@@ -131,9 +146,10 @@ static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t
     memset(out->base, 0, sizeof out->base);
     return code;
   }
+  out->stage = block_with(arena, host, out);
+  if (!out->stage) out->stage = pin(d, &arena->stage, copied_down(out));
   for (int i = 0; i < FA_T_COUNT; ++i)
     if (is_in_arena(&host->buffer[i])) out->base[i] += arena->base;
-  out->stage = stage_for(d, arena, copied_down(out));
   arena->busy = true;
   code = d->cuMemsetD8Async(arena->base, NAN_BYTE, arena->bytes, NULL);
   if (code != CUDA_SUCCESS || out->bytes == 0) return code; /* all buffers are virtual */
@@ -205,9 +221,10 @@ static CUresult buffers_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, 
   for (int i = 0; code == CUDA_SUCCESS && i < FA_T_COUNT; ++i) {
     const fa_buffer *b = &host->buffer[i];
     if (!is_in_arena(b)) continue;
-    if (t->stage)
-      memcpy(b->base, t->stage + (t->base[i] - t->arena->base), whole_bytes(b));
-    else
+    const char *staged = t->stage ? t->stage + (t->base[i] - t->arena->base) : NULL;
+    if (staged && staged != b->base)
+      memcpy(b->base, staged, whole_bytes(b));
+    else if (!staged)
       code = d->cuMemcpyDtoH(b->base, t->base[i], whole_bytes(b));
   }
   return code;

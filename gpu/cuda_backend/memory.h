@@ -9,18 +9,29 @@
 /* Memory kept from call to call. If several processes share a device, each waits for its turn at every call
  * that waits for the device, allocations included; so a set of tensors is one allocation, with one copy each
  * way. Zeroed: no memory yet. For one context, and one set at a time. */
+typedef struct fa_cuda_pinned {
+  char *memory; /* page-locked host memory; NULL: none */
+  size_t bytes;
+} fa_cuda_pinned;
+
+enum { FA_CUDA_BLOCKS = 2 };
 typedef struct fa_cuda_arena {
   CUdeviceptr base; /* 0: no memory */
   size_t bytes;
-  char *stage; /* page-locked host memory; NULL: none */
-  size_t stage_bytes;
-  bool busy; /* the device may still be copying from or to stage */
+  fa_cuda_pinned stage;
+  fa_cuda_pinned block[FA_CUDA_BLOCKS]; /* of the callers */
+  bool busy;                            /* the device may still be copying from or to stage */
 } fa_cuda_arena;
 
 /* Largest arena that is kept. Larger sets get an arena that is freed with them, and are copied without
  * staging. */
 #define FA_CUDA_ARENA_KEPT ((size_t)1 << 30)
 #define FA_CUDA_STAGE_KEPT ((size_t)64 << 20)
+
+/* Page-locked memory for a set of tensors as fa_tensors_clone_poisoned_into lays it out, which is then copied without
+ * staging; NULL: none. What it held before for this place is gone. A kernel could reach it, as it could staging memory: one that writes
+ * wherever it likes also to what a run before it left in the other place. */
+char *fa_cuda_arena_block(const fa_cuda_driver *d, fa_cuda_arena *arena, int place, size_t bytes);
 
 /* Waits until the device has finished with it, and frees everything. */
 void fa_cuda_arena_free(const fa_cuda_driver *d, fa_cuda_arena *arena);
@@ -35,8 +46,8 @@ typedef struct fa_cuda_tensors {
   CUdeviceptr base[FA_T_COUNT]; /* start of the front guard; 0: no buffer */
   fa_cuda_virtual sparse[FA_T_COUNT]; /* the memory at base, where the host's buffer is virtual */
   fa_cuda_arena *arena;
-  char *stage;          /* the arena's, or NULL: buffers are copied one by one */
-  size_t bytes;         /* of the arena: the tensors' own buffers */
+  char *stage;  /* the arena's, or the block that the host's set is in; NULL: buffers are copied one by one */
+  size_t bytes; /* of the arena: the tensors' own buffers */
   size_t scratch;       /* offset in the arena of the front guard of scratch memory */
   size_t scratch_bytes; /* without guards */
 } fa_cuda_tensors;

@@ -337,6 +337,12 @@ static fa_status cuda_run(void *self, const fa_problem *p, fa_tensors *t, const 
   return FA_OK;
 }
 
+static char *cuda_memory(void *self, int place, size_t bytes) {
+  cuda_backend *c = self;
+  if (c->lost || ensure_ready(c, NULL) != FA_OK) return NULL;
+  return fa_cuda_arena_block(c->context.driver, &c->arena, place, bytes);
+}
+
 static bool cuda_spent(void *self) {
   return ((cuda_backend *)self)->lost;
 }
@@ -351,5 +357,6 @@ const fa_backend fa_backend_cuda = {
     .supports = cuda_supports,
     .profile = cuda_profile,
     .run = cuda_run,
+    .memory = cuda_memory,
     .prepare = cuda_prepare,
     .spent = cuda_spent};

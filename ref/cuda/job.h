@@ -3,6 +3,7 @@
 #ifndef FA_REF_CUDA_JOB_H
 #define FA_REF_CUDA_JOB_H
 
+#include "cases/data/fill_plan.h"
 #include "ref/bounds/gradient_formula.h"
 
 /* The elements of a tensor in row-major order. */
@@ -121,6 +122,14 @@ typedef struct fa_judge_sums_of {
   float *worst, *squares, *errors;
 } fa_judge_sums_of;
 
+/* Data to make: of each tensor the rows, one behind the other (cases/data/fill_plan.h). */
+typedef struct fa_judge_fill {
+  const fa_fill_tensor *tensor;
+  int64_t n;
+  const fa_fill_sequence *sequence;
+  char *images;
+} fa_judge_fill;
+
 typedef struct fa_judge_job {
   const fa_ref_call
       *c;              /* with profile, p and entry in the machine's memory; nothing else in it is followed */
@@ -163,6 +172,7 @@ typedef struct fa_judge_job {
   fa_judge_want want_o, want_lse, want_dq, want_dk, want_dv, want_dbias;
   fa_judge_product product;
   fa_judge_output output; /* that is compared */
+  fa_judge_fill fill;
 } fa_judge_job;
 
 #endif

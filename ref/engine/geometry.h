@@ -3,7 +3,7 @@
 #define FA_REF_ENGINE_GEOMETRY_H
 
 #include "ref/engine/call.h"
-#include "ref/math/both.h"
+#include "cases/base/both.h"
 
 #include <math.h>
 

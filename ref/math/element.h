@@ -3,7 +3,7 @@
 #ifndef FA_REF_MATH_ELEMENT_H
 #define FA_REF_MATH_ELEMENT_H
 
-#include "ref/math/both.h"
+#include "cases/base/both.h"
 
 #include <math.h>
 #include <stdbool.h>

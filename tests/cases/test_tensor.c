@@ -157,6 +157,32 @@ static void test_views(void) {
   fa_tensors_free(&set);
 }
 
+/* In a block of the caller's, which stays his. */
+static void test_clone_into(void) {
+  fa_tensors set = {0}, copy, plain;
+  const int64_t shape[3] = {2, 3, 4};
+  REQUIRE(fa_tensors_add(&set, FA_T_K, FA_F16, 3, shape, NULL, 1, NULL) == FA_OK);
+  REQUIRE(fa_tensors_add(&set, FA_T_DQ, FA_F16, 3, shape, NULL, 0, NULL) == FA_OK);
+  REQUIRE(fa_tensors_add_view(&set, FA_T_DV, FA_T_DQ, 2, (int64_t[]){2, 4}, (int64_t[]){4, 1}, 8, NULL) ==
+          FA_OK);
+  const size_t bytes = fa_tensors_block_bytes(&set);
+  CHECK(bytes % FA_BLOCK_ALIGNMENT == 0 && bytes > 4 * FA_GUARD_BYTES);
+  char *block = aligned_alloc(256, bytes);
+  REQUIRE(block && fa_tensors_clone_poisoned(&plain, &set, FA_POISON_INF, NULL) == FA_OK);
+  fa_tensors_clone_poisoned_into(&copy, &set, FA_POISON_INF, block);
+  for (int i = 0; i < FA_T_COUNT; ++i) {
+    const fa_buffer *a = &copy.buffer[i], *b = &plain.buffer[i];
+    if (!b->base) continue;
+    CHECK((a->base - block) % FA_BLOCK_ALIGNMENT == 0 && a->bytes == b->bytes);
+    CHECK(memcmp(a->base, b->base, a->bytes + 2 * FA_GUARD_BYTES) == 0);
+  }
+  CHECK(copy.t[FA_T_DV].data - copy.t[FA_T_DQ].data == 16);
+  fa_tensors_free(&copy);
+  fa_tensors_free(&plain);
+  fa_tensors_free(&set);
+  free(block);
+}
+
 static void test_inputs_equal(void) {
   fa_tensors a = {0}, b;
   const int64_t shape[3] = {2, 3, 4}, stride[3] = {4, 11, 1}, n_new[4] = {1, 1, 1, 1};
@@ -231,6 +257,7 @@ int main(void) {
   test_guards();
   test_gaps();
   test_views();
+  test_clone_into();
   test_inputs_equal();
   test_sizes();
   test_names();

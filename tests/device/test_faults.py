@@ -1,10 +1,10 @@
 """Faults planted in the kernels of the judge on a device: the comparison with the judge on the CPU must see each.
 
-usage: test_faults.py TEST_DEVICE_JUDGE TEST_TWO_JUDGES CXX
+usage: test_faults.py TEST_DEVICE_JUDGE TEST_TWO_JUDGES TEST_DEVICE_FILL CXX
 
-Each is one replacement in a copy of ref/cuda, which is compiled as C++ and given to one of the two programs in place of its own
-kernels: faults of what is wanted to the first, faults of the comparison to the second. The unchanged copy must pass both, so that
-it is the fault that is seen.
+Each is one replacement in a copy of ref/cuda, which is compiled as C++ and given to one of the three programs in place of its own
+kernels: faults of what is wanted to the first, of the comparison to the second, of data to the third. The unchanged copy must pass
+all of them, so that it is the fault that is seen.
 """
 import concurrent.futures
 import os
@@ -77,6 +77,20 @@ COMPARED = [
     ("bound of the neighbouring element", "check.cuh", "accum = w->accum[at];", "accum = w->accum[at ^ 1];"),
 ]
 
+# Of the data.
+FILLED = [
+    ("hidden slots counted", "fill.cuh", "slot = s->begin + in / t->heads", "slot = in / t->heads"),
+    ("first head's numbers for all", "fill.cuh", "<< 32 | (uint64_t)h);", "<< 32 | 0 * (uint64_t)h);"),
+    ("last element of a row not made", "fill.cuh", "d < t->numbers.width;", "d < t->numbers.width - 1;"),
+    ("gaps left as they are", "fill.cuh", "= FA_PATTERN_WORD(FA_PATTERN_INPUT_GAP);", "= 0;"),
+    ("bf16 rounded as f16", "fill.cuh", "t->dtype == FA_BF16 ? fa_narrow_f64(value, 8, 7)", "t->dtype == FA_BF16 ? fa_narrow_f64(value, 5, 10)"),
+    ("first sequence's numbers for all", "fill.cuh", "(uint64_t)s->b << 32 |", "0 * (uint64_t)s->b |"),
+    ("first sequence for all", "fill.cuh", "return s + low;", "return s;"),
+    ("a tensor's first row given to the one before", "fill.cuh", "row >= f->tensor[at + 1].first_row", "row > f->tensor[at + 1].first_row"),
+    ("keys of another length for one-hot gradients", "fill.cuh", "at.sq = s->sq;", "at.sq = s->sq + 1;"),
+    ("strides of slots and heads swapped", "fill.cuh", "slot * t->slot_step + h * t->head_step", "slot * t->head_step + h * t->slot_step"),
+]
+
 
 def build(root, folder, cxx, fault):
     copy = folder / "ref" / "cuda"
@@ -101,17 +115,18 @@ def seen(root, program, cxx, fault):
 
 
 def main():
-    judge, compared, cxx = sys.argv[1:4]
+    judge, compared, filled, cxx = sys.argv[1:5]
     root = pathlib.Path.cwd()
     bad = 0
-    tries = [(judge, fault) for fault in [None] + FAULTS] + [(compared, fault) for fault in [None] + COMPARED]
+    programs = ((judge, FAULTS), (compared, COMPARED), (filled, FILLED))
+    tries = [(program, fault) for program, faults in programs for fault in [None] + faults]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda one: seen(root, one[0], cxx, one[1]), tries)
         for (_, fault), (failed, said) in zip(tries, found):
             right = failed == (fault is not None)
             bad += not right
             print("ok  " if right else "BAD ", fault[0] if fault else "unchanged", "--", said[-200:] if right or not fault else "not seen")
-    print(f"{len(FAULTS) + len(COMPARED)} faults, {bad} not as they should be")
+    print(f"{len(FAULTS) + len(COMPARED) + len(FILLED)} faults, {bad} not as they should be")
     return bad > 0
 
 

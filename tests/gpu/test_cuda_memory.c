@@ -55,7 +55,7 @@ static void test_nothing_is_left(bool staged) {
     check_content(d, &on_device, &t[i]);
     CHECK(d->cuMemsetD8Async(arena.base, 0x77, arena.bytes, NULL) == CUDA_SUCCESS);
     fa_cuda_tensors_free(d, &on_device);
-    if (staged) memset(arena.stage, 0x66, arena.stage_bytes);
+    if (staged) memset(arena.stage.memory, 0x66, arena.stage.bytes);
     if (i == 0) first_bytes = arena.bytes;
   }
   CHECK(arena.bytes > first_bytes); /* it grew */
@@ -108,6 +108,50 @@ static void test_scratch_guards(bool staged) {
   }
 }
 
+/* A set in page-locked memory of its own goes without staging; others do not, and one without such memory has none. */
+static void test_block(size_t scratch) {
+  fa_case c;
+  fa_tensors t, in_block;
+  fa_cuda_context context;
+  fa_cuda_arena arena = {0};
+  fa_cuda_tensors on_device;
+  fa_error err = {""};
+  CUresult code;
+  bool intact = false;
+  char where[200] = "";
+  const uint16_t one = 0x3c00;
+  cuda_load(small, &c, &t);
+  fake_cuda_start();
+  REQUIRE(fa_cuda_context_open(0, &context, &err) == FA_OK);
+  const fa_cuda_driver *d = context.driver;
+  char *block = fa_cuda_arena_block(d, &arena, 1, fa_tensors_block_bytes(&t));
+  REQUIRE(block);
+  CHECK(!fa_cuda_arena_block(d, &arena, 0, FA_CUDA_STAGE_KEPT + 1));
+  fa_tensors_clone_poisoned_into(&in_block, &t, FA_POISON_B, block);
+  REQUIRE(fa_cuda_tensors_up(d, &arena, &in_block, scratch, &on_device, &code, &err) == FA_OK);
+  CHECK(on_device.stage == block && !arena.stage.memory);
+  CHECK(d->cuStreamSynchronize(NULL) == CUDA_SUCCESS);
+  check_content(d, &on_device, &in_block);
+  CHECK(d->cuMemcpyHtoD((CUdeviceptr)on_device.set.t[FA_T_O].data, &one, sizeof one) == CUDA_SUCCESS);
+  CHECK(fa_cuda_tensors_down(d, &on_device, "test", &in_block, &intact, where, sizeof where, &code, &err) ==
+        FA_OK);
+  CHECK(intact && memcmp(in_block.t[FA_T_O].data, &one, sizeof one) == 0);
+  CHECK(fa_tensors_guards_intact(&in_block, where, sizeof where) &&
+        fa_tensors_inputs_equal(&t, &in_block, where, sizeof where));
+  fa_cuda_tensors_free(d, &on_device);
+  REQUIRE(fa_cuda_tensors_up(d, &arena, &t, scratch, &on_device, &code, &err) == FA_OK);
+  CHECK(on_device.stage && on_device.stage != block);
+  fa_cuda_tensors_free(d, &on_device);
+  fa_tensors_free(&in_block);
+  fa_cuda_arena_free(d, &arena);
+  fake.no_page_locked = true;
+  CHECK(!fa_cuda_arena_block(d, &arena, 0, 1));
+  fa_cuda_context_close(&context);
+  CHECK_MSG(fake.n_allocations == 0 && !fake.misuse[0], "%d %s", fake.n_allocations, fake.misuse);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
 /* Once the memory is allocated. */
 static void test_one_wait(void) {
   fa_case c;
@@ -151,6 +195,7 @@ int main(void) {
   for (int staged = 0; staged < 2; ++staged) {
     test_nothing_is_left(staged);
     test_scratch_guards(staged);
+    test_block(staged ? 1001 : 0);
   }
   test_one_wait();
   test_fault_before_backward();
