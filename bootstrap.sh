@@ -10,7 +10,7 @@ usage() {
   cat >&2 <<EOF
 usage: ./bootstrap.sh verify   install what is missing, build into build/, run cases/causal.json
        ./bootstrap.sh test     the same, then every test
-FA_NEED="clang ..." names further commands to install (Debian package names).
+FA_NEED="clang ..." names further commands to install (Debian package names), FA_CONFIGURE="-DFA_CUDA=OFF ..." options for CMake.
 EOF
   exit 2
 }
@@ -147,7 +147,7 @@ describe_machine() {
 }
 
 build() { # TARGET...
-  local -a generator=()
+  local -a generator=() options=()
   local log
   # A checkout that was moved or copied keeps a cache that names the old place.
   if [ -e build/CMakeCache.txt ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" build/CMakeCache.txt; then
@@ -155,8 +155,9 @@ build() { # TARGET...
     rm -rf build/CMakeCache.txt build/CMakeFiles
   fi
   if [ ! -e build/CMakeCache.txt ] && have ninja; then generator=(-G Ninja); fi
+  read -ra options <<<"${FA_CONFIGURE:-}"
   log=$(mktemp)
-  if ! cmake -S . -B build ${generator[@]+"${generator[@]}"} -DCMAKE_BUILD_TYPE=Release >"$log" 2>&1; then
+  if ! cmake -S . -B build ${generator[@]+"${generator[@]}"} -DCMAKE_BUILD_TYPE=Release ${options[@]+"${options[@]}"} >"$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
     give_up "cmake could not configure build/"

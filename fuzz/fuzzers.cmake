@@ -83,15 +83,24 @@ if(FA_FUZZ)
   fa_fuzz_flags(fa_gpu "${coverage}" ${channel})
   set(campaign ${CMAKE_CURRENT_SOURCE_DIR}/campaign)
   fa_fuzz_flags(fa_fuzz "${coverage}" ${campaign}/journal.c ${campaign}/resume.c ${campaign}/waivers.c)
-  # Trusted code runs at full speed: the reference, and the executor, which checks every access of the kernels itself.
+  # Trusted code runs at full speed: the reference, and the executor, which checks every access of the kernels itself. For the kernels
+  # sanitizers run when the corpus is replayed; here, their checks would be unreachable edges. A build whose tests are run too (.ci/run)
+  # trusts less.
+  set(FA_FUZZ_TRUSTS reference executor kernels CACHE STRING "What the fuzz targets run without sanitizers")
   fa_sources_of(reference ref/math ref/engine ref/mods ref/tiles ref/bounds ref/attention ref/compare)
-  fa_fuzz_flags(fa_ref -fno-sanitize=all ${reference})
+  if("reference" IN_LIST FA_FUZZ_TRUSTS)
+    fa_fuzz_flags(fa_ref -fno-sanitize=all ${reference})
+  endif()
   fa_sources_of(executor gpu/simt)
-  fa_fuzz_flags(fa_gpu -fno-sanitize=all ${executor})
-  # Coverage of edges only in the kernels. Comparisons are of tile indices, by the million. Sanitizers run when the
-  # corpus is replayed; here, their checks would be unreachable edges.
+  if("executor" IN_LIST FA_FUZZ_TRUSTS)
+    fa_fuzz_flags(fa_gpu -fno-sanitize=all ${executor})
+  endif()
+  # Coverage of edges only in the kernels. Comparisons are of tile indices, by the million.
   fa_sources_of(kernels gpu/kernels)
-  fa_fuzz_flags(fa_host_kernels "-O2;-fno-sanitize=all;-fsanitize-coverage=inline-8bit-counters,pc-table" ${kernels})
+  if("kernels" IN_LIST FA_FUZZ_TRUSTS)
+    fa_fuzz_flags(fa_host_kernels "-O2;-fno-sanitize=all" ${kernels})
+  endif()
+  fa_fuzz_flags(fa_host_kernels "-fsanitize-coverage=inline-8bit-counters,pc-table" ${kernels})
   fa_sources_of(planner gpu/call gpu/plan)
   fa_fuzz_flags(fa_gpu "${coverage}" ${planner})
 endif()

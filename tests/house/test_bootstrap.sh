@@ -87,7 +87,7 @@ ready_machine() { # SCENE: everything is installed already
 }
 bootstrap() {
   rc=0
-  (cd / && env -i PATH="$bin" HOME="$work" TMPDIR="$work" FA_NEED="${need:-}" "$checkout/bootstrap.sh" "$@") >"$work/out" 2>&1 || rc=$?
+  (cd / && env -i PATH="$bin" HOME="$work" TMPDIR="$work" FA_NEED="${need:-}" FA_CONFIGURE="${configure:-}" "$checkout/bootstrap.sh" "$@") >"$work/out" 2>&1 || rc=$?
 }
 
 line='apt-get install -y --no-install-recommends gcc libc6-dev g++ cmake ninja-build libopenblas-dev libcjson-dev'
@@ -154,6 +154,12 @@ ready_machine "an extra command"
 bootstrap verify
 expect "installs that alone" called 'apt-get .*install.* --no-install-recommends clang$'
 need=
+
+configure='-DFA_CUDA=OFF -DFA_WERROR=OFF'
+ready_machine "options for CMake"
+bootstrap verify
+expect "passes them on" called 'cmake .*-DFA_CUDA=OFF -DFA_WERROR=OFF$'
+configure=
 
 ready_machine "a moved checkout"
 mkdir -p "$checkout/build/CMakeFiles" && echo "CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere" >"$checkout/build/CMakeCache.txt"

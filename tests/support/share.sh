@@ -1,7 +1,10 @@
 # Long lists in shares (share.h says more).
+# share_day: the day, whole days since 1970 where FA_TEST_DAY names no other
+share_day() { echo "${FA_TEST_DAY:-$(($(date +%s) / 86400))}"; }
 # share_shard: the share as fa-verify's --shard has it, I/N
 share_shard() {
-  local n=${FA_TEST_SHARE:-1} day=${FA_TEST_DAY:-$(($(date +%s) / 86400))}
+  local n=${FA_TEST_SHARE:-1} day
+  day=$(share_day)
   [ "$n" -ge 1 ] || n=1
   echo "$(((n - day % n) % n))/$n"
 }
