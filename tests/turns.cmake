@@ -5,9 +5,9 @@ set(FA_TURNS 4)
 # Without sanitizers: what tries the tests themselves (planted bugs and cheats, each compiled or run many times), other compilers, and
 # packing. About equal sums; day 0 has less, because .ci/run compiles the kernels with sanitizers then.
 set(FA_TURN_0 flex_nvcc host_kernels nvrtc_compiles transcription)
-set(FA_TURN_1 barriers deb simulated simulated_quantized wheel)
+set(FA_TURN_1 barriers deb wheel)
 set(FA_TURN_2 cheats docs_examples explain_campaign explain_planted mutants timing_cheats)
-set(FA_TURN_3 cluster_xargs device_faults explain_corruption findings_reproduce python_adapters)
+set(FA_TURN_3 cluster_xargs findings_reproduce python_adapters simulated simulated_quantized)
 
 # With sanitizers every test takes turns, but for the small ones that read what a stranger has written.
 set(FA_SANITIZED_DAILY case_errors case_file case_hostile case_lines case_memory exec exec_adopt exec_memory exec_process fuzz fuzz_hostile_plugin
