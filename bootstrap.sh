@@ -177,7 +177,7 @@ main() {
   if [ "$1" = test ]; then build all; else build fa-verify; fi
   build/fa-verify --cases cases/causal.json || rc=$?
   if [ "$1" = test ]; then
-    ctest --test-dir build --output-on-failure --parallel "$(nproc)" || rc=$((rc ? rc : 1))
+    ctest --test-dir build --output-on-failure --parallel "${CTEST_PARALLEL_LEVEL:-$(nproc)}" || rc=$((rc ? rc : 1))
   fi
   exit $rc
 }

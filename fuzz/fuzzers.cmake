@@ -99,6 +99,8 @@ if(FA_FUZZ)
   fa_sources_of(kernels gpu/kernels)
   if("kernels" IN_LIST FA_FUZZ_TRUSTS)
     fa_fuzz_flags(fa_host_kernels "-O2;-fno-sanitize=all" ${kernels})
+  else()
+    fa_fuzz_flags(fa_host_kernels -O1 ${kernels}) # as other builds with sanitizers
   endif()
   fa_fuzz_flags(fa_host_kernels "-fsanitize-coverage=inline-8bit-counters,pc-table" ${kernels})
   fa_sources_of(planner gpu/call gpu/plan)

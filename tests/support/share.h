@@ -1,5 +1,6 @@
 /* Long lists in shares: with FA_TEST_SHARE=N a test tries one item in N of its list, and the day chooses which, so that N days try all of
- * it. Without it everything is tried. FA_TEST_DAY, a whole number, takes another day's share; the default is today's (UTC). */
+ * it. Without it everything is tried. FA_TEST_DAY, a whole number, takes another day's share; the default is today's (UTC). Some tests take
+ * turns too (turn.sh). */
 #ifndef FA_TESTS_SUPPORT_SHARE_H
 #define FA_TESTS_SUPPORT_SHARE_H
 
