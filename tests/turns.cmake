@@ -22,6 +22,10 @@ set(FA_SANITIZED_TURN_0 case_files_host case_files_crossattn case_files_flex cas
 set(FA_SANITIZED_DEALT serve probe sample_exact untrusted_rules campaign ref_recorded cli cuda_backend exec2 ref_mixed ref_f32 require shrink
     explain_hypotheses cuda_cli ref_serving device_judge laws recorded two_judges cubin ref_mla waivers ci_runs case_files ref_values report_maps)
 
+# Those that take longest of what runs every day: they are started first, so that none is left alone at the end.
+set(FA_LONG case_files case_files_flex case_files_host cuda_backend exec exec2 fuzz_attention fuzz_families hopper_backward probe ref_mixed
+    ref_recorded serve untrusted_rules wall)
+
 # fa_turn_of(OUT NAME): the number of its turn, or nothing for one that runs every day.
 function(fa_turn_of out name)
   set(${out} "" PARENT_SCOPE)
@@ -71,4 +75,7 @@ function(fa_add_test name)
   endif()
   add_test(NAME ${name} COMMAND ${turn} ${command} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+  if(name IN_LIST FA_LONG OR (FA_SANITIZE AND name IN_LIST FA_SANITIZED_DEALT))
+    set_tests_properties(${name} PROPERTIES COST 20)
+  endif()
 endfunction()
