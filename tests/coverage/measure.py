@@ -2,7 +2,7 @@
 """Lines and branches of the kernels that the named cases execute, and of the judge that its tests do. Needs gcc and gcov.
 
     measure.py build kernels FOLDER              configures and builds a copy of the project that counts, in FOLDER
-    measure.py run kernels FOLDER [--jobs N]     runs the cases (kernels) or the tests (judge) on it
+    measure.py run kernels FOLDER [--jobs N] [--parts N]     runs the cases (kernels) or the tests (judge) on it
     measure.py table kernels FOLDER              prints what is not executed, by file
 
 Lines and branches are those of the source: one is executed if any instantiation executes it. table fails below --lines or
@@ -23,7 +23,6 @@ import programs  # noqa: E402
 
 SOURCES = {"kernels": ("gpu/kernels/",), "judge": ("ref/", "cases/")}
 FLAGS = "--coverage -O1 -fno-exceptions -fprofile-update=single"
-PARTS = 8  # of a case file
 
 
 def build(a):
@@ -48,23 +47,28 @@ def commands(a):
     verify = os.path.join(a.folder, "fa-verify")
     if a.what == "judge":
         return [[os.path.join(a.folder, w[1:]) if w.startswith("@") else w for w in p.words] for p in tests()]
-    return [[verify, "run", "--backend", backend, "--no-isolate", "--jobs", "1", "-q", "--no-progress", "--shard", f"{i}/{PARTS}",
+    return [[verify, "run", "--backend", backend, "--no-isolate", "--jobs", "1", "-q", "--no-progress", "--shard", f"{i}/{a.parts}",
              "--cases", f"cases/{name}.json"]
-            for backend, names in cases_suite.FILES.items() for name in names for i in range(PARTS)]
+            for backend, names in cases_suite.FILES.items() for name in names for i in range(a.parts)]
 
 
 def run(a):
     for file in counts.data_files(a.folder):
         os.remove(file)
     with ThreadPoolExecutor(a.jobs) as pool:
-        codes = list(pool.map(run_one, commands(a)))
+        codes = list(pool.map(lambda words: run_one(words, a.longest), commands(a)))
     print(f"{len(codes)} commands, {sum(c not in (0, 4, 77) for c in codes)} failed", flush=True)
     return 0 if all(c in (0, 4, 77) for c in codes) else 1
 
 
-def run_one(words):
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-                          errors="replace", check=False)
+def run_one(words, seconds):
+    """What takes longer counts nothing."""
+    try:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                              errors="replace", check=False, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        print(f"{' '.join(words)}: left out after {seconds:.0f} s", flush=True)
+        return 0
     if done.returncode not in (0, 4, 77):
         print(f"{' '.join(words)}: exit {done.returncode}: {done.stdout[-300:]}", flush=True)
     return done.returncode
@@ -84,6 +88,8 @@ def main(words):
     p.add_argument("what", choices=sorted(SOURCES))
     p.add_argument("folder")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--parts", type=int, default=8, help="of a case file, each a process")
+    p.add_argument("--longest", type=float, default=3600.0, help="a process that takes longer, in seconds, counts nothing")
     p.add_argument("--lines", type=float, default=0.0)
     p.add_argument("--branches", type=float, default=0.0)
     a = p.parse_args(words)

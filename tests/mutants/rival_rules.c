@@ -1,7 +1,7 @@
 /* Applies other projects' acceptance rules to the mutants: the kernels run on the same cases, and every rule
  * is asked whether it would notice the bug.
  *
- *   rival_rules [--zeroed] [--device hopper] [--names FILE] FILE.json... -- NAME...
+ *   rival_rules [--zeroed] [--device hopper] [--names FILE] [--switched] FILE.json... -- NAME...
  *
  * Runs every case on mutant:unchanged and on each mutant:NAME. A line per mutant and rule:
  *   name <tab> rule <tab> first case that the rule rejects, or - <tab> runs compared <tab> runs stopped
@@ -11,6 +11,8 @@
  *   --zeroed  outputs hold zeros before the run, as fresh memory usually does, instead of NaN
  *   --device  mutants that need host:hopper, and unchanged_hopper instead of `unchanged`; its lines are
  *             named `unchanged` too
+ *   --switched  names are numbers of mutants that tests/mutate has made in this program's own kernels; each runs in a
+ *             process of its own, because it may end it or never end, and only where a case reaches it
  *
  * The rules compare with attention in float64, gradients end to end:
  *   fa2x       max|got - exact| <= 2 max|rounded - exact|, rounded: standard attention in the element type;
@@ -27,17 +29,25 @@
 #include "cases/data/build.h"
 #include "fuzz/generate/draw.h"
 #include "gpu/backend.h"
+#include "tests/mutants/rules.h"
+#include "tests/mutate/switch.h"
 #include "tests/support/standard_attention.h"
 
-#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { FA2X, ALLCLOSE, XFORMERS, XFORMERS2, N_RULES, MAX_SUBJECTS = 256 };
+enum { MAX_SUBJECTS = 512, MOST_SECONDS = 10 };
 static const char *const rule_name[] = {"fa2x", "allclose", "xformers", "xformers2"};
+#pragma weak fa_mutant /* programs without mutants of their own have neither */
+#pragma weak fa_mutant_reached
 
-static const fa_backend *mutant;
+static const fa_backend *backend;
+static bool switched;
 static uint64_t schedule_seed; /* of the executor; odd: kernels for sm_90a fetch tiles in any order */
 
 typedef struct subject {
@@ -46,73 +56,6 @@ typedef struct subject {
   char killer[N_RULES][256]; /* "" = none yet */
   int64_t n_rejected[N_RULES], n_compared, n_stopped;
 } subject;
-
-/* ---- one tensor ---- */
-
-typedef struct limits {
-  double times, slack; /* fa2x; times 0 = the rule does not judge */
-  bool compares_cache; /* fa2x: uses tolerances, and unwritten elements must be unchanged */
-  double atol[N_RULES], rtol[N_RULES];
-} limits;
-
-static limits limits_of(const fa_problem *p, fa_tensor_id id) {
-  static const struct {
-    double atol, rtol, gradient_atol, loosened_atol, gradient_rtol;
-  } xformers[] = {[FA_F16] = {4e-3, 4e-4, 9e-2, 0.2, 2e-2},
-                  [FA_BF16] = {2e-2, 5e-3, 0.7, 0.9, 0.1},
-                  [FA_F32] = {3e-4, 2e-5, 5e-4, 5e-4, 1e-4}};
-  const bool cache = id == FA_T_K || id == FA_T_V;
-  limits l = {.times = p->dtype == FA_F32 ? 0 : 2}; /* FlashAttention has no f32 */
-  l.atol[ALLCLOSE] = l.rtol[ALLCLOSE] = 1e-2;
-  l.atol[XFORMERS] = xformers[p->dtype].atol;
-  l.rtol[XFORMERS] = xformers[p->dtype].rtol;
-  if (id == FA_T_LSE) {
-    l.times = 0;
-    l.atol[XFORMERS] = 2e-4;
-    l.rtol[XFORMERS] = 0;
-  }
-  if (p->kvcache
-          .present) { /* FlashAttention's own test of its cache: 3, 5, and fixed tolerances for the cache */
-    l.times = l.times == 0 || cache ? 0 : p->alibi.present ? 5 : 3;
-    l.slack = 1e-5;
-    l.compares_cache = cache;
-    l.atol[FA2X] = l.rtol[FA2X] = id == FA_T_K ? 1e-3 : 0;
-  }
-  l.atol[XFORMERS2] = l.atol[XFORMERS];
-  l.rtol[XFORMERS2] = l.rtol[XFORMERS];
-  if (id == FA_T_O || id == FA_T_LSE || cache) return l;
-  if (l.times > 0 && (p->heads_q != p->heads_kv || fa_problem_is_varlen(p))) l.times = 3;
-  if (l.times > 0 && p->alibi.present) l.times = 8;
-  l.atol[XFORMERS] = xformers[p->dtype].gradient_atol;
-  l.atol[XFORMERS2] = xformers[p->dtype].loosened_atol;
-  l.rtol[XFORMERS] = l.rtol[XFORMERS2] = xformers[p->dtype].gradient_rtol;
-  return l;
-}
-
-static bool is_near(double got, double exact, double atol, double rtol) {
-  return got == exact || (isnan(exact) && isnan(got)) || fabs(got - exact) <= atol + rtol * fabs(exact);
-}
-
-/* rejects[rule] |= the rule rejects this tensor. ignore: elements to skip; may be NULL. */
-static void judge_tensor(const fa_problem *p, fa_tensor_id id, const fa_tensor *got, const double *exact,
-                         const double *rounded, const bool *ignore, bool *rejects) {
-  const limits l = limits_of(p, id);
-  const int64_t n = fa_tensor_count(got);
-  double worst_got = 0, worst_rounded = 0;
-  for (int64_t e = 0; e < n; ++e) {
-    if (ignore && ignore[e]) continue;
-    int64_t index[FA_MAX_RANK];
-    fa_tensor_unravel(got, e, index);
-    const double x = fa_tensor_get(got, index);
-    for (int rule = l.compares_cache ? FA2X : ALLCLOSE; rule < N_RULES; ++rule)
-      rejects[rule] |= !is_near(x, exact[e], l.atol[rule], l.rtol[rule]);
-    if (l.times == 0) continue;
-    const double err = fabs(x - exact[e]);
-    worst_got = err <= worst_got ? worst_got : err; /* NaN stays */
-    worst_rounded = fmax(worst_rounded, fabs(rounded[e] - exact[e]));
-  }
-  if (l.times > 0) rejects[FA2X] |= !(worst_got <= l.times * worst_rounded + l.slack);
-}
 
 /* ---- one case ---- */
 
@@ -173,7 +116,7 @@ static bool run(const trial *t, subject *s, fa_tensors *out) {
   fa_error err;
   FA_ASSERT(fa_tensors_clone(out, &t->pristine, &err) == FA_OK);
   clear_outputs(t, out);
-  const fa_status status = mutant->run(s->self, &t->c->problem, out, &options, &outcome, &err);
+  const fa_status status = backend->run(s->self, &t->c->problem, out, &options, &outcome, &err);
   return status == FA_OK && outcome.state == FA_SUBJECT_OK;
 }
 
@@ -196,29 +139,66 @@ static void judge(const trial *t, const fa_tensors *got, bool *rejects) {
   for (int i = 0; i < N_OUTPUTS; ++i) {
     const fa_tensor_id id = outputs[i];
     if (!got->t[id].data || !array_of(&t->exact, id)) continue;
-    judge_tensor(&t->c->problem, id, &got->t[id], array_of(&t->exact, id), array_of(&t->rounded, id),
-                 t->ignore[id], rejects);
+    fa_rules_judge(&t->c->problem, id, &got->t[id], array_of(&t->exact, id), array_of(&t->rounded, id),
+                   t->ignore[id], rejects);
   }
 }
 
-static void try_subject(trial *t, subject *s, bool is_control) {
+/* What the rules say of one run. */
+typedef struct finding {
+  bool compared, rejects[N_RULES];
+} finding;
+
+static finding look(trial *t, subject *s, bool is_control) {
   fa_tensors got = {0};
-  bool rejects[N_RULES] = {false}, wanted = is_control;
-  for (int rule = 0; rule < N_RULES; ++rule) wanted |= !s->killer[rule][0] && !t->useless[rule];
-  if (!wanted) return;
-  if (!run(t, s, &got)) {
-    s->n_stopped++;
-  } else {
-    s->n_compared++;
-    if (is_control) find_unwritten(t, &got);
-    judge(t, &got, rejects);
-    for (int rule = 0; rule < N_RULES; ++rule) {
-      if (!rejects[rule] || t->useless[rule]) continue;
-      if (is_control) t->useless[rule] = true;
-      if (s->n_rejected[rule]++ == 0) snprintf(s->killer[rule], sizeof s->killer[rule], "%s", t->c->name);
-    }
-  }
+  finding f = {.compared = run(t, s, &got)};
+  if (f.compared && is_control) find_unwritten(t, &got);
+  if (f.compared) judge(t, &got, f.rejects);
   fa_tensors_free(&got);
+  return f;
+}
+
+/* The same of a mutant of the program's own kernels, in a process of its own. */
+static finding look_switched(trial *t, subject *s) {
+  finding f = {false};
+  int pipes[2];
+  FA_ASSERT(pipe(pipes) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const struct itimerval limit = {.it_value = {MOST_SECONDS, 0}};
+    signal(SIGPROF, SIG_DFL);
+    setitimer(ITIMER_PROF, &limit, NULL);
+    fa_mutant = atoi(s->name);
+    f = look(t, s, false);
+    _exit(write(pipes[1], &f, sizeof f) == sizeof f ? 0 : 1);
+  }
+  close(pipes[1]);
+  if (child < 0 || read(pipes[0], &f, sizeof f) != sizeof f) f = (finding){false};
+  close(pipes[0]);
+  waitpid(child, NULL, 0);
+  return f;
+}
+
+static bool is_wanted(const trial *t, const subject *s) {
+  if (switched && !fa_mutant_reached[atoi(s->name)]) return false;
+  for (int rule = 0; rule < N_RULES; ++rule)
+    if (!s->killer[rule][0] && !t->useless[rule]) return true;
+  return false;
+}
+
+static void try_subject(trial *t, subject *s, bool is_control) {
+  if (!is_control && !is_wanted(t, s)) return;
+  const finding f = switched && !is_control ? look_switched(t, s) : look(t, s, is_control);
+  if (!f.compared) {
+    s->n_stopped++;
+    return;
+  }
+  s->n_compared++;
+  for (int rule = 0; rule < N_RULES; ++rule) {
+    if (!f.rejects[rule] || t->useless[rule]) continue;
+    if (is_control) t->useless[rule] = true;
+    if (s->n_rejected[rule]++ == 0) snprintf(s->killer[rule], sizeof s->killer[rule], "%s", t->c->name);
+  }
 }
 
 /* subjects[0]: the control. */
@@ -226,12 +206,13 @@ static void try_case(const fa_case *c, bool zeroed, subject *subjects, int n_sub
   trial t = {.c = c, .zeroed = zeroed};
   fa_error err;
   char reason[256];
-  const unsigned passes = mutant->supports(subjects[0].self, &c->problem, reason, sizeof reason);
+  const unsigned passes = backend->supports(subjects[0].self, &c->problem, reason, sizeof reason);
   const unsigned wanted = FA_PASS_FORWARD | (c->problem.backward ? FA_PASS_BACKWARD : 0);
   if ((passes & wanted) != wanted || c->expect == FA_EXPECT_REJECT) return;
   FA_ASSERT(fa_case_build(c, &t.pristine, &err) == FA_OK);
   standard_attention(&c->problem, &t.pristine, false, &t.exact);
   standard_attention(&c->problem, &t.pristine, true, &t.rounded);
+  if (switched) memset(fa_mutant_reached, 0, FA_MUTANTS_MAX);
   for (int i = 0; i < n_subjects; ++i) try_subject(&t, &subjects[i], i == 0);
   standard_outputs_free(&t.exact);
   standard_outputs_free(&t.rounded);
@@ -254,10 +235,10 @@ static void print(const subject *subjects, int n) {
 }
 
 /* Uses the table of backends, so that the host executor, which mutants call, is linked into the program. */
-static void find_backend(void) {
+static void find_backend(const char *name) {
   for (int i = 0; fa_backends[i]; ++i)
-    if (strcmp(fa_backends[i]->name, "mutant") == 0) mutant = fa_backends[i];
-  FA_ASSERT(mutant);
+    if (strcmp(fa_backends[i]->name, name) == 0) backend = fa_backends[i];
+  FA_ASSERT(backend);
 }
 
 /* True if the case's name is a line of the file, or there is no file. */
@@ -276,12 +257,13 @@ static bool is_named(const char *path, const char *name) {
 
 static fa_status open_subject(subject *s, const char *device, fa_error *err) {
   char name[128];
+  if (switched) return backend->open(device, &s->self, err);
   const bool control = strcmp(s->name, "unchanged") == 0;
   /* without a bug, the variants of a device's kernels are in one library */
   snprintf(name, sizeof name, "%s%s%.*s%s%s", s->name, device && control ? "_" : "",
            device && control ? (int)strcspn(device, "=") : 0, device ? device : "", device ? "," : "",
            device ? device : "");
-  return mutant->open(name, &s->self, err);
+  return backend->open(name, &s->self, err);
 }
 
 int main(int argc, char **argv) {
@@ -291,10 +273,11 @@ int main(int argc, char **argv) {
   const char *names = NULL, *device = NULL;
   bool zeroed = false;
   int n = 0, i = 1;
-  find_backend();
   for (; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (strcmp(argv[i], "--zeroed") == 0)
       zeroed = true;
+    else if (strcmp(argv[i], "--switched") == 0)
+      switched = true;
     else if (strcmp(argv[i], "--names") == 0 && i + 1 < argc)
       names = argv[++i];
     else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
@@ -302,6 +285,8 @@ int main(int argc, char **argv) {
     else if (fa_case_file_load(argv[i], fa_generate, &cases, &err) != FA_OK)
       goto failed;
   }
+  find_backend(switched ? "host" : "mutant");
+  FA_ASSERT(!switched || (&fa_mutant && &fa_mutant_reached));
   subjects[n++].name = "unchanged";
   for (++i; i < argc && n < MAX_SUBJECTS; ++i) subjects[n++].name = argv[i];
   for (int k = 0; k < n; ++k)
@@ -309,7 +294,7 @@ int main(int argc, char **argv) {
   for (int64_t k = 0; k < cases.n; ++k)
     if (is_named(names, cases.v[k].name)) try_case(&cases.v[k], zeroed, subjects, n);
   print(subjects, n);
-  for (int k = 0; k < n; ++k) mutant->close(subjects[k].self);
+  for (int k = 0; k < n; ++k) backend->close(subjects[k].self);
   fa_case_list_free(&cases);
   return 0;
 failed:

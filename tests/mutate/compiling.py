@@ -121,14 +121,23 @@ class Batch:
                 f.write(text)
         return places
 
+    def every_unit(self):
+        """{source: target} of the target's sources that may hold mutants."""
+        return {s: t for t, s in self.commands if t == self.target and not s.endswith(".c")}
+
+    def built(self, target, unit):
+        """The build's own object."""
+        words = self.commands[target, unit]
+        return os.path.join(self.build, words[words.index("-o") + 1])
+
     def units(self):
         """{source: target} of the sources of the targets that hold a mutant, or include one."""
         mutated, known = {m.path for m in self.mutants + self.left_out}, {}
         return {s: t for t, s in self.commands
                 if t in self.tests or (t == self.target and self.only in s) if includes(s, known) & mutated}
 
-    def compile(self):
-        """Objects of the target's units that hold mutants; those of tests wait for link()."""
+    def compile(self, *more):
+        """Objects of the target's units that hold mutants; those of tests wait for link(). more: options of the compiler."""
         units = self.units()
         waiting = set(units)
         while waiting:
@@ -136,7 +145,7 @@ class Batch:
             for unit in units:  # a unit without mutants of its own is compiled from a copy too
                 self.copy(unit)
             with ThreadPoolExecutor(self.jobs) as pool:
-                said = dict(zip(sorted(waiting), pool.map(self.compile_one, sorted(waiting))))
+                said = dict(zip(sorted(waiting), pool.map(lambda unit: self.compile_one(unit, more), sorted(waiting))))
             failed = {unit for unit, errors in said.items() if errors}
             bad = set().union(*(blamed(said[unit], self.folder, places) or self.declared_before(said[unit]) for unit in failed))
             if failed and not bad:
@@ -145,6 +154,10 @@ class Batch:
             self.mutants = [m for m in self.mutants if m.number not in bad]
             # whoever compiled has compiled mutants that others could not: they stay, and nobody asks for them
             waiting = failed
+        return self.objects(units)
+
+    def objects(self, units):
+        """Of the target's own units: tests are linked with theirs by name."""
         return [self.object_of(u) for u, target in sorted(units.items()) if target == self.target]
 
     def declared_before(self, errors):
@@ -163,10 +176,10 @@ class Batch:
     def object_of(self, unit):
         return os.path.join(self.folder, unit.replace("/", "_") + ".o")
 
-    def compile_one(self, unit):
+    def compile_one(self, unit, more=()):
         """None, or what the compiler says."""
         command = self.commands[self.units()[unit], unit]
-        words = command_of(command, self.folder, unit, self.object_of(unit))
+        words = [*command_of(command, self.folder, unit, self.object_of(unit)), *more]
         done = subprocess.run(words, cwd=self.build_top(), capture_output=True, text=True, check=False,
                               env=dict(os.environ, LC_ALL="C"))
         return done.stderr if done.returncode else None
@@ -178,16 +191,19 @@ class Batch:
     def build_top():
         return os.getcwd()
 
-    def link(self, program, objects, always=()):
-        """A program of the build, with these objects before its libraries if one of them is the target's; its path."""
+    def link_command(self, program):
+        """That of the build, as words."""
         done = subprocess.run(["ninja", "-C", self.build, "-t", "commands", program], capture_output=True, text=True, check=False)
         if done.returncode:
             raise NotBuilt(f"no program {program} in {self.build}: {done.stdout[-300:]}")
         last = [line for line in done.stdout.splitlines() if f" -o {program} " in line][-1]
-        words = shlex.split(last)
+        return [w for w in shlex.split(last) if w not in (":", "&&")]
+
+    def link(self, program, objects, always=()):
+        """A program of the build, with these objects before its libraries if one of them is the target's; its path."""
         own = {f"CMakeFiles/{t}.dir/{os.path.basename(u)}.o": u for u, t in self.units().items() if t == program}
         words = [self.object_of(own[w[w.find("CMakeFiles/"):]]) if w[w.find("CMakeFiles/"):] in own else w
-                 for w in words if w not in (":", "&&")]
+                 for w in self.link_command(program)]
         out = os.path.join(self.folder, program)
         words[words.index("-o") + 1] = out
         at = words.index("-o") + 2

@@ -5,6 +5,8 @@ build folder made by ninja; needs the packages tree-sitter, tree-sitter-c and tr
     run.py --what kernels --sample 200 --seed 7       200 of the kernels' mutants, chosen by the seed
     run.py --what kernels --shard 2/8 --resume        all of an eighth of them, going on where the journal ends
     run.py --what kernels --one 0a1b2c3d4e            one mutant, by its key
+    run.py --what kernels --sample 900 --pack FOLDER  for a machine without those packages and without a build;
+    run.py --parcel FOLDER --jobs 64                  there, beside the same sources: all of these
     run.py --what kernels --table docs/notes/detection.md     the journal's table,
                                                        of what the sources still have
 
@@ -22,8 +24,10 @@ import compiling  # noqa: E402
 import equivalents  # noqa: E402
 import journal  # noqa: E402
 import killing  # noqa: E402
+import parcel  # noqa: E402
 import programs  # noqa: E402
 import programs_suite  # noqa: E402
+import rivals  # noqa: E402
 import source  # noqa: E402
 import subjects  # noqa: E402
 import table  # noqa: E402
@@ -42,7 +46,10 @@ def arguments(words):
     p.add_argument("--sample", type=int, help="so many mutants, chosen at random")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--shard", default="1/1", help="i/n: the i-th of n parts")
-    p.add_argument("--one", help="one mutant, by its key, again; several with commas")
+    p.add_argument("--one", help="one mutant, by its key, again; several with commas, or @FILE")
+    p.add_argument("--pack", metavar="FOLDER", help="pack the chosen mutants, and stop")
+    p.add_argument("--parcel", metavar="FOLDER", help="the mutants of that folder, of a subject that cases kill; no test programs")
+    p.add_argument("--rivals", metavar="FILE", help="then ask other projects' rules about those with these keys")
     p.add_argument("--resume", action="store_true", help="keep what the journal holds, and go on")
     p.add_argument("--journal", help="default: BUILD/mutate/WHAT.jsonl")
     p.add_argument("--folder", help="of the mutated sources and programs, below BUILD/mutate; default: WHAT")
@@ -61,12 +68,21 @@ def arguments(words):
     return p.parse_args(words)
 
 
+def keys_of(text):
+    """Of KEY,KEY,... or @FILE, which has one in the beginning of a line."""
+    if not text.startswith("@"):
+        return set(text.split(","))
+    with open(text[1:]) as f:
+        return {line.split()[0] for line in f if line.strip()}
+
+
 def chosen(found, a):
     """The mutants that the options choose, in the order of the files."""
-    if a.one:
-        return [m for m in found if m.key in a.one.split(",")]
     index, of = (int(x) for x in a.shard.split("/"))
-    if a.sample:
+    if a.one:
+        keys = keys_of(a.one)
+        found = [m for m in found if m.key in keys]
+    elif a.sample:
         found = random.Random(a.seed).sample(found, min(a.sample, len(found)))
     picked = sorted(found, key=lambda m: m.number)
     return picked[index - 1::of]
@@ -80,13 +96,22 @@ def suite_of(a, batch, objects):
                              tests)
 
 
-def run_batch(a, some, book, known):
+def batch_of(a, some):
     folder = os.path.join(a.build, "mutate", a.folder or a.what)
+    if a.parcel:
+        a.programs = []
+        return parcel.Parcel(a.parcel, folder, some)
     tests = [target for p in programs.chosen(a.what, a.programs) for target in p.targets()]
-    batch = compiling.Batch(a.build, folder, subjects.SUBJECTS[a.what].target, some, a.jobs, tests, a.units)
+    return compiling.Batch(a.build, folder, subjects.SUBJECTS[a.what].target, some, a.jobs, tests, a.units)
+
+
+def run_batch(a, some, book, known):
+    batch = batch_of(a, some)
     began = time.time()
     objects = batch.compile()
     say(f"{len(batch.mutants)} mutants compiled in {time.time() - began:.0f} s, {len(batch.left_out)} are no program")
+    if a.rivals:
+        ask_rivals(a, batch, objects, book)
     suite = suite_of(a, batch, objects)
     try:
         suite.reach(say)
@@ -98,6 +123,13 @@ def run_batch(a, some, book, known):
     now = time.time()
     say(f"{len(some)} mutants in {now - began:.0f} s, {60 * len(some) / (now - began):.0f} a minute; "
         f"{60 * len(batch.mutants) / max(now - ready, 1e-9):.0f} a minute without compiling and looking what is reached")
+
+
+def ask_rivals(a, batch, objects, book):
+    began = time.time()
+    found = rivals.ask(batch, objects, keys_of("@" + a.rivals), a.jobs)
+    rivals.write(book.path + ".rivals.json", found)
+    say(f"{len(found)} asked of other rules in {time.time() - began:.0f} s")
 
 
 def conclude(a, rows, known):
@@ -112,25 +144,39 @@ def conclude(a, rows, known):
     return 1 if open_ones else 0
 
 
+def all_of(a):
+    return parcel.read(a.parcel) if a.parcel else subjects.find(subjects.SUBJECTS[a.what], a.only)
+
+
+def print_table(a, path, known):
+    """Of the journal's rows about mutants that there still are."""
+    there = {m.key for m in all_of(a)}
+    rows = [r for r in journal.Journal(path, True).rows.values() if r.key in there and (not a.one or r.key in keys_of(a.one))]
+    text = table.text_of(rows, known, a.what, len(rows) if a.table == "-" else table.MOST_LISTED)
+    print(text) if a.table == "-" else table.write(a.table, a.what, text)
+    if os.path.exists(path + ".rivals.json"):
+        print(rivals.text_of(rivals.read(path + ".rivals.json"), {r.key: r for r in rows}, known))
+    return 0
+
+
 def main(words):
     a = arguments(words)
-    if source.tree_sitter is None:
+    if source.tree_sitter is None and not a.parcel:
         say(f"skipped: {source.WHY_ABSENT}")
         return 77
     known = equivalents.load()
     path = a.journal or os.path.join(a.build, "mutate", f"{a.what}.jsonl")
     if a.table:
-        there = {m.key for m in subjects.find(subjects.SUBJECTS[a.what], a.only)}
-        rows = [r for r in journal.Journal(path, True).rows.values() if r.key in there]
-        text = table.text_of(rows, known, a.what, len(rows) if a.table == "-" else table.MOST_LISTED)
-        print(text) if a.table == "-" else table.write(a.table, a.what, text)
-        return 0
-    found = subjects.find(subjects.SUBJECTS[a.what], a.only)
+        return print_table(a, path, known)
+    found = all_of(a)
     picked = chosen(found, a)
     say(f"{a.what}: {len(found)} mutants, {len(picked)} chosen, seed {a.seed}, shard {a.shard}")
     if a.list:
         for m in picked:
             say(f"{m.key} {m.label()}")
+        return 0
+    if a.pack:
+        parcel.pack(batch_of(a, picked), a.pack)
         return 0
     book = journal.Journal(path, a.resume or a.one)
     waiting = [m for m in picked if a.one or m.key not in book.rows]
