@@ -2,12 +2,12 @@
 # all run. What is here is for the sake of time; that every turn comes is the test `turns_taken`.
 set(FA_TURNS 4)
 
-# Without sanitizers: what tries the tests themselves (planted bugs and cheats, each compiled or run many times), other compilers, and
-# packing. About equal sums; day 0 has less, because .ci/run compiles the kernels with sanitizers then.
-set(FA_TURN_0 flex_nvcc host_kernels nvrtc_compiles transcription)
-set(FA_TURN_1 barriers deb wheel)
-set(FA_TURN_2 cheats docs_examples explain_campaign explain_planted mutants timing_cheats)
-set(FA_TURN_3 cluster_xargs findings_reproduce python_adapters simulated simulated_quantized)
+# Without sanitizers: what tries the tests themselves and has to compile much first, other compilers, other people's packages, and packing.
+# About equal sums; day 0 has less, because .ci/run compiles the kernels with sanitizers then.
+set(FA_TURN_0 flex_nvcc host_kernels nvrtc_compiles)
+set(FA_TURN_1 barriers)
+set(FA_TURN_2 deb explain_campaign mutants wheel)
+set(FA_TURN_3 findings_reproduce python_adapters simulated simulated_quantized)
 
 # With sanitizers every test takes turns, but for the small ones that read what a stranger has written.
 set(FA_SANITIZED_DAILY case_errors case_file case_hostile case_lines case_memory exec exec_adopt exec_memory exec_process fuzz fuzz_hostile_plugin
