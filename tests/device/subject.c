@@ -11,7 +11,7 @@
 
 void make_subject(const char *profile, int64_t index, subject *s) {
   fa_error err = {""};
-  *s = (subject){.in = {{{0}}}};
+  memset(s, 0, sizeof *s);
   REQUIRE(fa_generate(profile, 5, index, &s->c, &err) == FA_OK);
   REQUIRE(fa_case_build(&s->c, &s->in, &err) == FA_OK);
 }

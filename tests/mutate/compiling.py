@@ -201,14 +201,17 @@ class Batch:
 
     def link(self, program, objects, always=()):
         """A program of the build, with these objects before its libraries if one of them is the target's; its path."""
-        own = {f"CMakeFiles/{t}.dir/{os.path.basename(u)}.o": u for u, t in self.units().items() if t == program}
-        words = [self.object_of(own[w[w.find("CMakeFiles/"):]]) if w[w.find("CMakeFiles/"):] in own else w
-                 for w in self.link_command(program)]
         out = os.path.join(self.folder, program)
-        words[words.index("-o") + 1] = out
-        at = words.index("-o") + 2
-        words[at:at] = [*(objects if self.library() in map(os.path.basename, words) else ()), *always]
-        done = subprocess.run(words, cwd=self.build, capture_output=True, text=True, check=False)
+        done = subprocess.run(self.link_words(program, objects, always, out), cwd=self.build, capture_output=True, text=True, check=False)
         if done.returncode:
             raise NotBuilt(f"{program} does not link:\n{done.stderr[-2000:]}")
         return out
+
+    def link_words(self, program, objects, always, out):
+        """The command that links it, from the build folder."""
+        own = {f"CMakeFiles/{t}.dir/{os.path.basename(u)}.o": u for u, t in self.units().items() if t == program}
+        words = [self.object_of(own[w[w.find("CMakeFiles/"):]]) if w[w.find("CMakeFiles/"):] in own else w for w in self.link_command(program)]
+        words[words.index("-o") + 1] = out
+        at = words.index("-o") + 2
+        words[at:at] = [*(objects if self.library() in map(os.path.basename, words) else ()), *always]
+        return words

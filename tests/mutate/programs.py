@@ -4,7 +4,7 @@ A test is a command. "@NAME" in it stands for a program of the build, which is l
 from dataclasses import dataclass
 
 GOLDEN = ("golden", "check", "tests/golden/reference", "--cases", "tests/golden/reference.json")
-CASES = ("run", "--backend", "host", "--jobs", "1", "-q", "--no-progress", "--fail-fast", "--schedule-seed", "1", "--cases")
+RUN = ("run", "--jobs", "1", "-q", "--no-progress", "--fail-fast", "--schedule-seed", "1")
 
 
 @dataclass(frozen=True)
@@ -25,25 +25,27 @@ def script(name, path, *targets):
     return Program(name, ("bash", path, *(f"@{t}" for t in targets)))
 
 
-def judged(name):
+def judged(name, backend="host"):
     """A case file of which every case passes."""
-    return Program(f"cases/{name}", ("@fa-verify", *CASES, f"cases/{name}.json"))
+    return Program(f"cases/{name} {backend}", ("@fa-verify", *RUN, "--backend", backend, "--cases", f"cases/{name}.json"))
 
 
 GOLDENS = Program("golden", ("@fa-verify", *GOLDEN))
 KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_backward", "kv_kernels", "host_kernels", "host_flash",
                 "host_backward", "hopper_backward", "wide")
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
-HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in
-                   ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
-                    "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large")]
-REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows",
+FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
+         "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large")
+HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in FILES]
+BY_ITSELF = [judged(f, "ref-f32") for f in (*FILES, "mla_prefill", "quantized", "kvcache_mods", "hopper_cache")]
+REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
             "compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_memory", "row_loops")
 CODEC = tests("case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory")
 WHOLE = tests("ref_f32", "sample", "sample_exact", "delivered", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
 JUDGED = tests("ref_f32", "sample", "sample_exact", "padded_lse", "flex", "flex_planted", "flex_slope", "explain_hypotheses", "report_maps")
+TWO = tests("two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")
 LAWS = tests("laws", "laws_class", "within", "cascade")
 RECORDED = Program("recorded", ("@test_recorded", "@fa-verify", "tests/golden"))
 RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
@@ -52,13 +54,22 @@ RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("waivers", "tests/fuzz/test_waivers.sh", "faulty_verify"),
         script("campaign", "tests/fuzz/test_campaign.sh", "fa-verify", "faulty_verify"),
         script("ci_runs", "tests/ci/test_runs.sh", "faulty_verify"),
-        script("untrusted_rules", "tests/untrusted/test_rules.sh", "fa-verify")]
+        script("untrusted_rules", "tests/untrusted/test_rules.sh", "fa-verify"),
+        script("random_profiles", "tests/fuzz/test_random_profiles.sh", "fa-verify", "faulty_verify"),
+        script("case_names", "tests/fuzz/test_case_names.sh", "fa-verify"),
+        script("exec", "tests/gpu/test_exec.sh", "fa-verify"),
+        script("exec2", "tests/gpu/test_exec2.sh", "fa-verify")]
 OF = {
     "kernels": KERNELS,
     "plan": [*PLAN, *KERNELS],
-    "ref": [*REF, *HELD, *JUDGED, GOLDENS, *(judged(f) for f in ("gqa", "alibi", "softcap", "mixed", "merge", "sinks"))],
-    "cases": [*DATA, *CODEC, *HELD, *tests("ref_values", "ref_f32", "generate", "delivered"), RECORDED, GOLDENS, RUNS[0]],
-    "fuzz": [*WHOLE, *LAWS, *tests("ci_tier", "untrusted_narrow", "untrusted_group", "delivered"), RECORDED, GOLDENS, *RUNS],
+    "ref": [*REF, *HELD, *JUDGED, *TWO, GOLDENS, *(judged(f) for f in ("gqa", "alibi", "softcap", "mixed", "merge", "sinks")),
+            *BY_ITSELF, *LAWS, RUNS[0], RUNS[2]],
+    "cases": [*DATA, *CODEC, *HELD, *BY_ITSELF, *tests("ref_values", "ref_merge", "ref_mla", "ref_serving", "ref_f32", "generate", "delivered",
+                                                        "expr", "laws", "untrusted_group", "two_judges", "shrink", "report"),
+              *(judged(f) for f in ("kvcache", "gqa", "edge")), RECORDED, GOLDENS, RUNS[0], RUNS[1], RUNS[7], RUNS[8]],
+    "fuzz": [*WHOLE, *LAWS, *TWO, *BY_ITSELF, *tests("ci_tier", "untrusted_group", "delivered", "bench_pairs", "flex_slope",
+                                                     "explain_hypotheses", "report_untrusted", "report_claims", "report_causes"),
+             *(judged(f) for f in ("kvcache", "gqa", "edge", "merge", "topk")), RECORDED, GOLDENS, *RUNS],
 }
 
 
