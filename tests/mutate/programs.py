@@ -38,7 +38,7 @@ FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softc
          "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large")
 HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in FILES]
 BY_ITSELF = [judged(f, "ref-f32") for f in (*FILES, "mla_prefill", "quantized", "kvcache_mods", "hopper_cache")]
-REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow",
+REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "formula", "element",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
             "compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_memory", "row_loops")
@@ -71,6 +71,7 @@ OF = {
                                                      "explain_hypotheses", "report_untrusted", "report_claims", "report_causes"),
              *(judged(f) for f in ("kvcache", "gqa", "edge", "merge", "topk")), RECORDED, GOLDENS, *RUNS],
 }
+OF["formulas"] = OF["ref"]
 
 
 def chosen(what, names=None):

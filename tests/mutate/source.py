@@ -11,7 +11,7 @@ try:
 except ImportError as absent:
     tree_sitter, WHY_ABSENT = None, str(absent)
 
-BLANKED = re.compile(rb"\b(FA_DEVICE|FA_CALLED|FA_NO_UNROLL|FA_UNROLL_2|FA_UNROLL_BY\([^()]*\)|FA_UNROLL|typename|"
+BLANKED = re.compile(rb"\b(FA_DEVICE|FA_BOTH|FA_CALLED|FA_NO_UNROLL|FA_UNROLL_2|FA_UNROLL_BY\([^()]*\)|FA_UNROLL|typename|"
                      rb"__attribute__\(\([^()]*(\([^()]*\))?\)\))(?=\s|$)|^#pragma[^\n]*", re.M)
 # Below these nothing is a run-time expression, or it has to be a constant.
 CONSTANT = {"template_argument_list", "template_parameter_list", "static_assert_declaration", "array_declarator", "enumerator",
