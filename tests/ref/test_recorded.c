@@ -8,89 +8,18 @@
 #include "cases/codec/file.h"
 #include "cases/data/build.h"
 #include "ref/reference.h"
+#include "tests/ref/digest.h"
 #include "tests/support/check.h"
 
 #include <math.h>
 #include <string.h>
 
-static const char *const all_files[] = {"causal", "window",  "edge",         "gqa",     "varlen", "dropout",
-                                        "alibi",  "softcap", "headdim",      "offset",  "memeff", "kvcache",
-                                        "flex",   "mixed",   "masks",        "prefill", "merge",  "sinks",
-                                        "mla",    "topk",    "kvcache_large"};
-enum { N_FILES = sizeof all_files / sizeof *all_files, N_SUMS = 5, SHARES = 7 };
-
-/* Sums of value, quant, accum, noise and scale; elements count differently by place, so that two cannot change places. */
-typedef struct digest {
-  double sum[N_SUMS];
-  long long n, odd; /* elements, and those of them that are not finite in one of the five */
-} digest;
-
-static double share_of(int64_t element) {
-  return 1 + (double)(element % SHARES) / SHARES;
-}
-
-static void add(digest *d, int which, double x, int64_t element) {
-  if (isfinite(x))
-    d->sum[which] += share_of(element) * fabs(x);
-  else
-    d->odd += which + 1;
-}
-
-static digest digest_of(const fa_want *w) {
-  digest d = {.n = w->n};
-  const int64_t columns = w->rank > 0 && w->shape[w->rank - 1] > 0 ? w->shape[w->rank - 1] : 1;
-  for (int64_t e = 0; e < w->n; ++e) {
-    add(&d, 0, w->value[e], e);
-    if (!w->quant) continue;
-    add(&d, 1, w->quant[e], e);
-    add(&d, 2, w->accum[e], e);
-    if (w->noise) add(&d, 3, w->noise[e], e);
-    if (w->scale && e % columns == 0) add(&d, 4, w->scale[e / columns], e / columns);
-  }
-  return d;
-}
-
-static void format(const digest *d, const char *name, const char *way, fa_tensor_id id, char *line,
-                   size_t size) {
-  snprintf(line, size, "%s %s %s %lld %lld %.7g %.7g %.7g %.7g %.7g", name, way, fa_tensor_id_name(id), d->n,
-           d->odd, d->sum[0], d->sum[1], d->sum[2], d->sum[3], d->sum[4]);
-  const size_t n = strlen(name);
-  for (size_t i = 0; i < n && i < size; ++i)
-    if (line[i] == ' ') line[i] = '_';
-}
-
-/* Up to the last bits, which the processor's own order of a sum may change, and what is left where terms cancel is nothing else. */
-static bool alike(const char *a, const char *b) {
-  char name[2][300];
-  double x[2][N_SUMS];
-  long long n[2][2];
-  const char *const from[2] = {a, b};
-  for (int i = 0; i < 2; ++i)
-    if (sscanf(from[i], "%299[^ ] %*s %*s %lld %lld %lf %lf %lf %lf %lf", name[i], &n[i][0], &n[i][1],
-               &x[i][0], &x[i][1], &x[i][2], &x[i][3], &x[i][4]) != 3 + N_SUMS)
-      return false;
-  const double least = 1e-10 * (x[1][1] + x[1][2] + x[1][4]) + 1e-30;
-  for (int k = 0; k < N_SUMS; ++k)
-    if (!(fabs(x[0][k] - x[1][k]) <= 1e-5 * fabs(x[1][k]) + least)) return false;
-  return strcmp(name[0], name[1]) == 0 && n[0][0] == n[1][0] && n[0][1] == n[1][1];
-}
-
-typedef struct book {
-  FILE *f; /* of one case file */
-  bool writes;
-} book;
-
-static void hold(book *b, const char *name, const char *way, fa_tensor_id id, const digest *d) {
-  char line[600], recorded[600];
-  format(d, name, way, id, line, sizeof line);
-  if (b->writes) {
-    fprintf(b->f, "%s\n", line);
-    return;
-  }
-  REQUIRE(fgets(recorded, sizeof recorded, b->f) != NULL);
-  recorded[strcspn(recorded, "\n")] = '\0';
-  CHECK_MSG(alike(line, recorded), "\n  now      %s\n  recorded %s", line, recorded);
-}
+static const char *const all_files[] = {
+    "causal",    "window",      "edge",         "gqa",         "varlen",  "dropout", "alibi",
+    "softcap",   "headdim",     "offset",       "memeff",      "kvcache", "flex",    "mixed",
+    "masks",     "prefill",     "merge",        "sinks",       "mla",     "topk",    "kvcache_large",
+    "quantized", "mla_prefill", "kvcache_mods", "hopper_cache"};
+enum { N_FILES = sizeof all_files / sizeof *all_files };
 
 /* The case's own data: q, k, v, do, and all else together. */
 static digest digest_of_inputs(const fa_tensors *in) {
@@ -103,42 +32,22 @@ static digest digest_of_inputs(const fa_tensors *in) {
     d.n += n;
     for (int64_t e = 0; e < n; ++e) {
       fa_tensor_unravel(&in->t[id], e, index);
-      add(&d, which, fa_tensor_get(&in->t[id], index), e + id);
+      digest_add(&d, which, fa_tensor_get(&in->t[id], index), e + id);
     }
   }
   return d;
 }
 
-static void hold_all(book *b, const char *name, const char *way, const fa_wants *w) {
-  for (int id = 0; id < FA_T_COUNT; ++id)
-    if (w->t[id].n > 0) {
-      const digest d = digest_of(&w->t[id]);
-      hold(b, name, way, (fa_tensor_id)id, &d);
-    }
-}
-
-/* The forward's own outputs, as if a kernel had made them. */
-static fa_tensor view_of(const fa_want *w) {
-  fa_tensor t = {.dtype = FA_F64, .rank = w->rank, .data = (char *)w->value};
-  int64_t stride = 1;
-  for (int a = w->rank - 1; a >= 0; --a) {
-    t.shape[a] = w->shape[a];
-    t.stride[a] = stride;
-    stride *= w->shape[a];
-  }
-  return t;
-}
-
-static void hold_inputs(book *b, const fa_case *c) {
+static void hold_inputs(digest_book *b, const fa_case *c) {
   fa_tensors in = {0};
   fa_error err = {""};
   REQUIRE(fa_case_build(c, &in, &err) == FA_OK);
   const digest d = digest_of_inputs(&in);
-  hold(b, c->name, "inputs", FA_T_Q, &d);
+  digest_hold(b, c->name, "inputs", FA_T_Q, &d);
   fa_tensors_free(&in);
 }
 
-static void hold_case(book *b, const fa_case *c, const char *set, bool given) {
+static void hold_case(digest_book *b, const fa_case *c, const char *set, bool given) {
   const fa_problem *p = &c->problem;
   const fa_profile profile = fa_profile_get(set, p->dtype);
   const fa_ref_options opt = {.n_threads = 1, .profile = &profile, .generic = given};
@@ -147,13 +56,13 @@ static void hold_case(book *b, const fa_case *c, const char *set, bool given) {
   fa_error err = {""};
   REQUIRE(fa_case_build(c, &in, &err) == FA_OK);
   fa_status status = fa_ref_forward(p, &in, &opt, &forward, &err);
-  if (status == FA_OK) hold_all(b, c->name, set, &forward);
+  if (status == FA_OK) digest_hold_all(b, c->name, set, &forward);
   if (status == FA_OK && p->backward) {
-    const fa_tensor o = view_of(&forward.t[FA_T_O]), lse = view_of(&forward.t[FA_T_LSE]);
+    const fa_tensor o = digest_tensor_of(&forward.t[FA_T_O]), lse = digest_tensor_of(&forward.t[FA_T_LSE]);
     const bool has_lse = given && lse.data;
     status =
         fa_ref_backward(p, &in, given ? &o : NULL, has_lse ? &lse : NULL, &forward, &opt, &backward, &err);
-    if (status == FA_OK) hold_all(b, c->name, set, &backward);
+    if (status == FA_OK) digest_hold_all(b, c->name, set, &backward);
   }
   CHECK_MSG(status == FA_OK || status == FA_ERR_INPUT, "%s: %s", c->name, err.text);
   fa_wants_free(&forward);
@@ -185,7 +94,7 @@ static const char *some_set(const fa_case *c) {
 }
 
 /* Each case with another of the named sets, so that all of them are held. */
-static void hold_with_some_set(book *b, const fa_case *c) {
+static void hold_with_some_set(digest_book *b, const fa_case *c) {
   const char *set = some_set(c);
   fa_arithmetic unused;
   if (fa_arithmetic_named(set, c->problem.dtype, &unused)) hold_case(b, c, set, number_of_case(c) % 3 == 0);
@@ -201,7 +110,7 @@ static void hold_file(const char *name, bool writes) {
   fa_case_list list = {0};
   fa_error err = {""};
   snprintf(path, sizeof path, "tests/ref/recorded/%s.txt", name);
-  book b = {.f = fopen(path, writes ? "w" : "r"), .writes = writes};
+  digest_book b = {.f = fopen(path, writes ? "w" : "r"), .writes = writes};
   REQUIRE(b.f);
   snprintf(path, sizeof path, "cases/%s.json", name);
   REQUIRE(fa_case_file_load(path, NULL, &list, &err) == FA_OK);
@@ -219,27 +128,9 @@ static void hold_file(const char *name, bool writes) {
   fa_case_list_free(&list);
 }
 
-/* A bound that is one part in 2,000 larger, two elements exchanged, and one that is no number any more. */
-static void check_sees_changes(void) {
-  double value[3] = {1, 2, 3};
-  float quant[3] = {1e-3f, 1e-3f, 1e-3f}, accum[3] = {0};
-  const fa_want w = {.n = 3, .value = value, .quant = quant, .accum = accum};
-  char line[600], other[600];
-  const digest d = digest_of(&w);
-  format(&d, "case", "set", FA_T_O, line, sizeof line);
-  CHECK(alike(line, line));
-  for (int change = 0; change < 3; ++change) {
-    value[0] = change == 1 ? 2 : change == 2 ? NAN : 1, value[1] = change == 1 ? 1 : 2;
-    quant[1] = change == 0 ? 1.0005e-3f : 1e-3f;
-    const digest now = digest_of(&w);
-    format(&now, "case", "set", FA_T_O, other, sizeof other);
-    CHECK_MSG(!alike(line, other), "change %d: %s", change, other);
-  }
-}
-
 int main(int argc, char **argv) {
   const bool writes = argc > 1 && strcmp(argv[1], "--write") == 0;
-  check_sees_changes();
+  digest_check();
   for (int i = 1 + writes; i < argc; ++i) hold_file(argv[i], writes);
   for (int i = 0; argc == 1 + writes && i < N_FILES; ++i) hold_file(all_files[i], writes);
   return check_done();
