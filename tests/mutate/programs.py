@@ -35,10 +35,10 @@ KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_bac
                 "host_backward", "hopper_backward", "wide")
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
 FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
-         "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large")
+         "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "mla_prefill", "kvcache_mods", "hopper_cache")
 HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in FILES]
-BY_ITSELF = [judged(f, "ref-f32") for f in (*FILES, "mla_prefill", "quantized", "kvcache_mods", "hopper_cache")]
-REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "formula", "element",
+BY_ITSELF = [judged(f, "ref-f32") for f in FILES]
+REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "formula", "element", "twists", "memory", "lanes",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
             "compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_memory", "row_loops")

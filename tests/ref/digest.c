@@ -18,7 +18,7 @@ void digest_add(digest *d, int which, double x, int64_t element) {
     d->odd += which + 1;
 }
 
-static digest digest_of(const fa_want *w) {
+digest digest_of(const fa_want *w) {
   digest d = {.n = w->n};
   const int64_t columns = w->rank > 0 && w->shape[w->rank - 1] > 0 ? w->shape[w->rank - 1] : 1;
   for (int64_t e = 0; e < w->n; ++e) {

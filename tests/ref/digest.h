@@ -17,6 +17,7 @@ typedef struct digest {
   long long n, odd; /* elements, and those of them that are not finite in one of the five */
 } digest;
 
+digest digest_of(const fa_want *w);
 void digest_add(digest *d, int which, double x, int64_t element);
 
 /* A file of lines, which are compared or written. */
