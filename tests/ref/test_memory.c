@@ -1,0 +1,102 @@
+/* The reference gives back what it takes, writes nothing behind a block, and reads nothing that it has not written; and when any of
+ * its allocations fails, it says so and has given back all. */
+#include "cases/codec/file.h"
+#include "cases/data/build.h"
+#include "ref/reference.h"
+#include "tests/ref/digest.h"
+#include "tests/ref/guarded.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const files[] = {"causal", "edge",      "gqa",         "varlen",       "dropout",
+                                    "alibi",  "softcap",   "memeff",      "kvcache",      "flex",
+                                    "mixed",  "masks",     "merge",       "sinks",        "mla",
+                                    "topk",   "quantized", "mla_prefill", "kvcache_mods", "window"};
+enum { N_FILES = sizeof files / sizeof *files, OF_A_FILE = 3 };
+
+typedef struct subject {
+  const fa_case *c;
+  fa_tensors in;
+  fa_ref_options opt;
+  int64_t not_numbers; /* bounds that are NaN, or negative */
+} subject;
+
+static void count_bounds(subject *s, const fa_wants *w) {
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    for (int64_t e = 0; e < w->t[id].n && w->t[id].quant && !isnan(w->t[id].value[e]); ++e)
+      s->not_numbers += !(fa_want_bound(&w->t[id], e) >= 0);
+}
+
+static fa_status run(subject *s, fa_error *err) {
+  const fa_problem *p = &s->c->problem;
+  fa_wants forward = {0}, backward = {0};
+  fa_status status = fa_ref_forward(p, &s->in, &s->opt, &forward, err);
+  if (status == FA_OK && p->backward) {
+    const fa_tensor o = digest_tensor_of(&forward.t[FA_T_O]);
+    status = fa_ref_backward(p, &s->in, s->opt.generic ? &o : NULL, NULL, &forward, &s->opt, &backward, err);
+    if (status == FA_OK) count_bounds(s, &backward);
+    if (status == FA_OK) fa_wants_free(&backward);
+  }
+  if (forward.t[FA_T_O].value) count_bounds(s, &forward), fa_wants_free(&forward);
+  return status;
+}
+
+/* Allocation 0, 1, 2 ... fails, until there are no more. */
+static void fail_each(subject *s) {
+  const long before = guarded_live();
+  for (long i = 0; i < 10000; ++i) {
+    fa_error err = {""};
+    guarded_fail_after(i);
+    const fa_status status = run(s, &err);
+    const bool unused = guarded_waits();
+    guarded_fail_after(-1);
+    CHECK_MSG(guarded_live() == before, "%s, allocation %ld: %ld blocks before, %ld after", s->c->name, i,
+              before, guarded_live());
+    if (unused) return;
+    CHECK_MSG(status == FA_ERR_MEMORY && strstr(err.text, "memory"), "%s, allocation %ld: %d %s", s->c->name,
+              i, (int)status, err.text);
+  }
+  CHECK(!"an end");
+}
+
+static void check_case(const fa_case *c, int number) {
+  const fa_profile profile =
+      fa_profile_get(c->problem.dtype == FA_F32 ? "simt-f32" : "recorded", c->problem.dtype);
+  subject s = {.c = c,
+               .opt = {.n_threads = 1 + 2 * (number % 2),
+                       .profile = number % 3 ? &profile : NULL,
+                       .generic = number % 3 == 1}};
+  fa_error err = {""};
+  REQUIRE(fa_case_build(c, &s.in, &err) == FA_OK);
+  REQUIRE(run(&s, &err) == FA_OK); /* what is kept for ever is taken now */
+  fail_each(&s);
+  CHECK_MSG(s.not_numbers == 0, "%s: %lld bounds are NaN or negative", c->name, (long long)s.not_numbers);
+  fa_tensors_free(&s.in);
+}
+
+static bool is_small(const fa_case *c) {
+  const fa_problem *p = &c->problem;
+  return c->expect != FA_EXPECT_REJECT && c->law == FA_LAW_NONE && p->seqlen_q * p->batch > 0 &&
+         p->seqlen_k > 0 &&
+         p->heads_q * p->batch * (p->seqlen_q + 4) * p->seqlen_k * (p->head_dim + p->head_dim_v) < 2000000;
+}
+
+static void check_file(const char *name, int first) {
+  char path[100];
+  fa_case_list list = {0};
+  fa_error err = {""};
+  int n = 0;
+  snprintf(path, sizeof path, "cases/%s.json", name);
+  REQUIRE(fa_case_file_load(path, NULL, &list, &err) == FA_OK);
+  for (int64_t i = 0; i < list.n && n < OF_A_FILE; ++i)
+    if (is_small(&list.v[i])) check_case(&list.v[i], first + n++);
+  CHECK_MSG(n > 0, "%s has no small case", name);
+  fa_case_list_free(&list);
+}
+
+int main(void) {
+  for (int i = 0; i < N_FILES; ++i) check_file(files[i], i * OF_A_FILE);
+  return check_done();
+}
