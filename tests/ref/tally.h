@@ -13,7 +13,7 @@ typedef struct tally_line {
 } tally_line;
 
 typedef struct tally {
-  tally_line line[160];
+  tally_line line[256];
   int n;
 } tally;
 
