@@ -2,6 +2,7 @@
 """Packs mutants of the judge and the harness for a machine with many processors, without the parser, the build or a network:
 
     pack.py --build build --seed 2711 FOLDER ref=2800 cases=850 fuzz=700     so many of each, chosen by the seed
+    pack.py --seed 2711 --without JOURNALS FOLDER ref=2800                   but for those that a journal there has as killed
 
 FOLDER gets what ask.py needs to link and to ask there: objects and libraries without debug information, the command that links
 each program, the mutants and the tests as JSON. Only for subjects that tests kill (programs.py)."""
@@ -16,6 +17,7 @@ from dataclasses import asdict
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import compiling  # noqa: E402
+import journal  # noqa: E402
 import programs  # noqa: E402
 import programs_suite  # noqa: E402
 import subjects  # noqa: E402
@@ -49,9 +51,19 @@ def linking(batch, program, objects, always, files):
                                           for w in words[1:at] + words[at + 2:]), "-Wl,--end-group"]
 
 
+def settled(folder, what):
+    """Keys of mutants of which nothing more is to be learned."""
+    path = os.path.join(folder or "", f"{what}.jsonl")
+    if not folder or not os.path.exists(path):
+        return set()
+    return {r.key for r in journal.Journal(path, True).rows.values() if r.killed or r.outcome == journal.LEFT_OUT}
+
+
 def pack(what, n, a, files):
     found = subjects.find(subjects.SUBJECTS[what])
     picked = sorted(random.Random(a.seed).sample(found, min(n, len(found))), key=lambda m: m.number)
+    done = settled(a.without, what)
+    picked = [m for m in picked if m.key not in done]
     tests = programs.chosen(what)
     targets = sorted({t for p in tests for t in p.targets()})
     batch = compiling.Batch(a.build, os.path.join(a.build, "mutate", what), subjects.SUBJECTS[what].target, picked, a.jobs, targets)
@@ -69,6 +81,7 @@ def main(words):
     p.add_argument("subjects", nargs="+", metavar="SUBJECT=N")
     p.add_argument("--build", default="build")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--without", help="a folder of journals")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     a = p.parse_args(words)
     files = Files(a.folder)

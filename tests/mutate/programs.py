@@ -40,7 +40,7 @@ HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in FILES]
 BY_ITSELF = [judged(f, "ref-f32") for f in FILES]
 REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "formula", "element", "twists", "memory", "lanes",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
-            "compare", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
+            "compare", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_memory", "row_loops")
 CODEC = tests("case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory")
 WHOLE = tests("ref_f32", "sample", "sample_exact", "delivered", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
