@@ -20,7 +20,7 @@ SUBJECTS = {
     "kernels": Subject(("gpu/kernels/*/*.cuh",), "fa_host_kernels", "cases", ("/machine/",)),
     "plan": Subject(("gpu/plan/*.c", "gpu/call/*.c", "gpu/args/*.c", "gpu/kernels/registry/*.c"), "fa_gpu", "cases"),
     "ref": Subject(("ref/*/*.c",), "fa_ref", "tests"),
-    "formulas": Subject(("ref/*/*.h",), "fa_ref", "tests", ("/cuda/",)),
+    "formulas": Subject(("ref/*/*.h",), "fa_ref", "tests", ("/cuda/", "gemm_body")),
     "cases": Subject(("cases/data/*.c", "cases/tensors/*.c", "cases/codec/*.c"), "fa_cases", "tests"),
     "fuzz": Subject(("fuzz/one/*.c", "fuzz/judging/*.c", "fuzz/laws/*.c", "fuzz/campaign/*.c"), "fa_fuzz", "tests"),
 }
