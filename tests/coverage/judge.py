@@ -3,6 +3,7 @@
 
     judge.py BUILD                counts, prints a table and each line that no test executes, with its reason
     judge.py BUILD --again        of what was counted before
+    judge.py BUILD --more NAME... runs these tests besides, on what was compiled and counted before
     judge.py BUILD --lines 99.5 --branches 88 --no-reason 0      fails below that, or with more lines without a reason
 
 BUILD is made by ninja and gcc. Only the judge is compiled again, with counters, into BUILD/counted; test programs are linked with
@@ -29,8 +30,10 @@ FLAGS = ["--coverage", "-O1", "-g0", "-fprofile-update=single"]
 PASSED = (0, 77)
 
 
-def tests():
-    return list({p.name: p for what in ("ref", "cases") for p in programs.chosen(what)}.values())
+def tests(names=None):
+    """Those of these names; None: all."""
+    found = {p.name: p for what in ("ref", "cases") for p in programs.chosen(what)}
+    return [p for name, p in found.items() if names is None or name in names]
 
 
 def compile_one(command, source, out):
@@ -38,15 +41,16 @@ def compile_one(command, source, out):
     subprocess.run([*words, *FLAGS, "-c", "-o", out, source], check=True)
 
 
-def compile_all(build, folder, jobs):
-    """{library: objects that stand before it}"""
+def compile_all(build, folder, jobs, again):
+    """{library: objects that stand before it}. again: also those that are there."""
     found = {library: [] for library in TARGETS.values()}
     work = []
     for (target, source), command in sorted(compiling.database(build).items()):
         if target in TARGETS and source.startswith(SOURCES):
             out = os.path.join(folder, source.replace("/", "_") + ".o")
             found[TARGETS[target]].append(out)
-            work.append((command, source, out))
+            if again or not os.path.exists(out):
+                work.append((command, source, out))
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(lambda one: compile_one(*one), work))
     return found
@@ -68,15 +72,15 @@ def run_one(words):
     return done.returncode in PASSED
 
 
-def count(build, folder, jobs):
+def count(build, folder, jobs, names):
     """Compiles, links and runs; whether all tests passed."""
     os.makedirs(folder, exist_ok=True)
-    for file in counts.data_files(folder):
+    for file in counts.data_files(folder) if names is None else []:
         os.remove(file)
-    objects = compile_all(build, folder, jobs)
+    objects, chosen = compile_all(build, folder, jobs, names is None), tests(names)
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(lambda t: link(build, folder, t, objects), sorted({t for p in tests() for t in p.targets()})))
-        commands = [[os.path.join(folder, w[1:]) if w.startswith("@") else w for w in p.words] for p in tests()]
+        list(pool.map(lambda t: link(build, folder, t, objects), sorted({t for p in chosen for t in p.targets()})))
+        commands = [[os.path.join(folder, w[1:]) if w.startswith("@") else w for w in p.words] for p in chosen]
         passed = list(pool.map(run_one, commands))
     print(f"{len(passed)} tests, {passed.count(False)} failed", flush=True)
     return all(passed)
@@ -98,13 +102,14 @@ def main(words):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
     p.add_argument("--again", action="store_true")
+    p.add_argument("--more", nargs="+")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--lines", type=float, default=0.0)
     p.add_argument("--branches", type=float, default=0.0)
     p.add_argument("--no-reason", type=int, default=10 ** 9)
     a = p.parse_args(words)
     folder = os.path.abspath(os.path.join(a.build, "counted"))
-    passed = a.again or count(a.build, folder, a.jobs)
+    passed = a.again or count(a.build, folder, a.jobs, a.more)
     return conclude(counts.read(folder, SOURCES, a.jobs), a) if passed else 1
 
 
