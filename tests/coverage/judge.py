@@ -7,7 +7,8 @@
     judge.py BUILD --lines 99.5 --branches 88 --no-reason 0      fails below that, or with more lines without a reason
 
 BUILD is made by ninja and gcc. Only the judge is compiled again, with counters, into BUILD/counted; test programs are linked with
-that before the build's own libraries, as mutants are. Tests: those of tests/mutate/programs.py for ref and cases.
+that before the build's own libraries, as mutants are. Tests: those of tests/mutate/programs.py for ref and cases,
+and some more.
 reasons.txt says why lines are not executed; a reason that no such line has is an error."""
 import argparse
 import os
@@ -26,13 +27,16 @@ import programs  # noqa: E402
 
 TARGETS = {"fa_ref": "ref/libfa_ref.a", "fa_cases": "cases/libfa_cases.a"}
 SOURCES = ("ref/", "cases/")
+# Tests of what nobody mutates: base, arithmetic, vocabulary, expressions.
+BESIDES = ("arithmetic", "dtype", "dtype_eight", "rng", "atomic_file", "expr", "contract_blocks", "contract_hello", "contract_lse",
+           "fuzz_draws", "explain_hypotheses", "generate")
 FLAGS = ["--coverage", "-O1", "-g0", "-fprofile-update=single"]
 PASSED = (0, 77)
 
 
 def tests(names=None):
     """Those of these names; None: all."""
-    found = {p.name: p for what in ("ref", "cases") for p in programs.chosen(what)}
+    found = {p.name: p for p in [*programs.chosen("ref"), *programs.chosen("cases"), *programs.tests(*BESIDES)]}
     return [p for name, p in found.items() if names is None or name in names]
 
 

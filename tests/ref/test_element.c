@@ -118,8 +118,15 @@ static void add_settled(tally *t, const drawn *d) {
   tally_add(t, "settled.accum", s.accum);
 }
 
+/* A weight that is the top one already counts as such. */
+static void check_edges(void) {
+  CHECK(fa_element_weight_square(0.5f, 0.5, 0.5f, 0.25f) == 0.015625f);
+  CHECK(fa_element_weight_square(0.5f, 0.25, 0.5f, 0.25f) == 0.25f);
+}
+
 int main(int argc, char **argv) {
   static tally t;
+  check_edges();
   const double zeros[] = {0.1, 0.4, 0.85};
   for (uint64_t number = 0; number < DRAWS; ++number) {
     const drawn d = {.number = number, .zeros = zeros[number % 3]};

@@ -209,8 +209,11 @@ static void add_terms(tally *t, const char *of, const fa_settle_terms *x) {
 
 static void add_rows(tally *t, const drawn *d, const made *m) {
   const fa_ref_call *c = &m->call;
-  fa_bound_row r = row_of(d);
+  fa_bound_row r = row_of(d), begun;
+  fa_bound_row_begin(1, 0, 1, &begun);
   tally_add(t, "row_begin.log_l", r.log_l);
+  tally_add(t, "row_begin.most", begun.most);
+  tally_add(t, "row_begin.kept", begun.kept);
   tally_add(t, "row_begin.max", r.max);
   fa_bound_row_extra(c, &r);
   tally_add(t, "row_extra.changes", r.changes);
@@ -266,8 +269,16 @@ static void add_gradients(tally *t, const drawn *d, const made *m) {
   add_terms(t, "gradient", &terms);
 }
 
+/* Where a comparison decides, on both sides of it. */
+static void check_edges(void) {
+  const fa_profile exact = {.operand = {[FA_PRODUCT_DP] = 0x1p-20}},
+                   above = {.operand = {[FA_PRODUCT_DP] = 0x1.01p-20}};
+  CHECK(!fa_bound_coarse_operands(&exact, FA_PRODUCT_DP) && fa_bound_coarse_operands(&above, FA_PRODUCT_DP));
+}
+
 int main(int argc, char **argv) {
   static tally t;
+  check_edges();
   const double zeros[] = {0.2, 0.6, 0.93};
   for (uint64_t number = 0; number < DRAWS; ++number) {
     const drawn d = {.number = number, .zeros = zeros[number % 3]};
