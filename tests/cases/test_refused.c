@@ -1,0 +1,120 @@
+/* Problems that no text can say, because its reader refuses the word first: a caller of the library can, and is told what is wrong. */
+#include "cases/codec/json.h"
+#include "cases/recipe/case.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+#include <string.h>
+
+static void density_of_tree(fa_case *c) {
+  c->problem.mask_bits.density = 0.5;
+}
+static void empty_rows(fa_case *c) {
+  c->problem.mask_bits.empty_rows = 2;
+}
+static void sinks_absent(fa_case *c) {
+  c->problem.sinks.grad = true;
+}
+static void slope(fa_case *c) {
+  c->problem.alibi.slopes[0] = NAN;
+}
+static void parts_dtype(fa_case *c) {
+  c->problem.merge.parts_dtype = FA_I32;
+}
+static void eight_bits(fa_case *c) {
+  c->problem.quantized.dtype = FA_F16;
+}
+static void eight_bits_at_all(fa_case *c) {
+  c->problem.quantized.dtype = (fa_dtype)99;
+}
+static void descale_values(fa_case *c) {
+  c->problem.quantized.values = (fa_descale_values)99;
+}
+static void descale_per(fa_case *c) {
+  c->problem.quantized.per = (fa_descale_per)99;
+}
+static void nothing_quantized(fa_case *c) {
+  c->problem.quantized.present = false;
+}
+static void capture_dtype(fa_case *c) {
+  c->problem.captures[0].dtype = FA_F64;
+}
+static void capture_share(fa_case *c) {
+  c->problem.captures[0].share = 0.5;
+}
+static void capture_sorted(fa_case *c) {
+  c->problem.captures[0].sorted = true;
+}
+static void capture_stride(fa_case *c) {
+  c->problem.captures[0].n_strides = 1, c->problem.captures[0].stride[0] = -1;
+}
+static void poison(fa_case *c) {
+  c->poison = (fa_poison)99;
+}
+static void repeat(fa_case *c) {
+  c->repeat = 0;
+}
+static void tail(fa_case *c) {
+  c->strides[FA_T_Q].tail = -1;
+}
+static void nothing(fa_case *c) {
+  (void)c;
+}
+
+static const struct {
+  const char *text;
+  void (*spoil)(fa_case *c);
+  const char *says;
+} cases[] = {
+    {"{\"mask_bits\":{\"tree\":\"star\"}}", density_of_tree,
+     "$.mask_bits.density: 0.5, but the bits are a tree's"},
+    {"{\"mask_bits\":{\"tree\":\"star\"}}", empty_rows, "$.mask_bits.empty_rows: 2 is not in 0 .. 1"},
+    {"{}", sinks_absent, "$.sinks: there are none, but they have a gradient or an LSE"},
+    {"{\"alibi\":{\"slopes\":[1]}}", slope, "$.alibi.slopes: slope 0 is nan, must be a finite f32"},
+    {"{\"family\":\"merge\",\"merge\":{\"parts\":2}}", parts_dtype,
+     "$.merge.parts_dtype: must be f16, bf16 or f32"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\"}}", eight_bits,
+     "$.quantized.dtype: \"f16\" is none of e4m3, e5m2, i8"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\"}}", eight_bits_at_all,
+     "$.quantized.dtype: \"?\" is none of e4m3, e5m2, i8"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\"}}", descale_values, "$.quantized.values: unknown number 99"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\"}}", descale_per, "$.quantized.descale: unknown number 99"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\"}}", nothing_quantized,
+     "$.quantized: nothing is, but there are words about it"},
+    {"{\"quantized\":{\"dtype\":\"i8\",\"queries\":true}}", nothing,
+     "$.quantized.queries: true, but only keys and values can be i8"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\"},\"family\":\"memeff\"}", nothing,
+     "$.quantized: family \"memeff\" has none"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\",\"queries\":true},\"dtype\":\"f32\"}", nothing,
+     "$.dtype: f32, but beside queries of 8 bits"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\",\"descale\":\"page\"},\"family\":\"kvcache\",\"seqlen_k\":64,"
+     "\"kvcache\":{\"len\":[64]}}",
+     nothing, "$.quantized.descale: \"page\", but there are no pages"},
+    {"{\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[4]}}}",
+     capture_dtype, "$.buffers.x.dtype: f64; must be f32, f16, bf16, i32, i64 or bool"},
+    {"{\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[4]}}}",
+     capture_share, "$.buffers.x.share: 0.5; a bool buffer has one in [0, 1], and no other has any"},
+    {"{\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[4]}}}",
+     capture_sorted, "$.buffers.x.sorted: the buffer is f32; i32 and i64 ones can be sorted"},
+    {"{\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[4]}}}",
+     capture_stride, "$.buffers.x.strides[0]: -1 is not in 0 .."},
+    {"{}", poison, "$.memory.poison: unknown poison number 99"},
+    {"{}", repeat, "$.repeat: 0 is not in 1 .."},
+    {"{}", tail, "$.strides.q.tail: -1 is not in 0 .."},
+};
+
+int main(void) {
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    fa_case c;
+    fa_error err = {""};
+    fa_status status = fa_case_from_text(cases[i].text, &c, &err);
+    if (cases[i].spoil != nothing) {
+      REQUIRE(status == FA_OK);
+      cases[i].spoil(&c);
+      status = fa_case_validate(&c, &err);
+    }
+    CHECK_MSG(status == FA_ERR_INPUT && strstr(err.text, cases[i].says), "%s: %d %s; expected %s",
+              cases[i].text, (int)status, err.text, cases[i].says);
+  }
+  return check_done();
+}
