@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""About 60 mutants of one group of kernels, on the cases that are for it: what every change can afford.
+"""About 60 mutants of one group of kernels, on the cases that are for it, and as many of a part of the judge, on its test: what
+every change can afford.
 
 usage: sample_of_day.py BUILD [--seed N]
 
-The seed is the day's, and is printed; it chooses the group and its mutants, which one unit is compiled with. Fails if fewer
+The seed is the day's, and is printed; it chooses the groups and their mutants; of the kernels one unit is compiled with them. Fails if fewer
 than FLOOR percent of those that the group's cases reach, and that are not in equivalent.txt, are killed: some survive the
 group's own cases and this budget (detection.md has those that survive all), and a hole in the judge lets far more live."""
 import datetime
@@ -27,10 +28,30 @@ GROUPS = [
     ("gpu/kernels/hopper_backward/pair", "hopper_backward/pair.cu", "host:hopper", ("hopper",)),
 ]
 
+# What is mutated, sources, and the test that records what they compute.
+JUDGE = [
+    ("formulas", "ref/bounds/", "ref_formula"),
+    ("formulas", "ref/math/element", "ref_element"),
+    ("ref", "ref/mods/lane", "ref_lanes"),
+    ("ref", "ref/attention/astray", "ref_twists"),
+    ("ref", "ref/compare/stat", "compare_drawn"),
+]
+
 
 def main(words):
     build = words[0]
     seed = int(words[2]) if words[1:2] == ["--seed"] else datetime.date.today().toordinal()
+    return max(kernels(build, seed), judge(build, seed))
+
+
+def judge(build, seed):
+    what, only, program = JUDGE[seed % len(JUDGE)]
+    print(f"seed {seed}: {only}, by {program}", flush=True)
+    return run.main(["--what", what, "--build", build, "--only", only, "--sample", SAMPLE, "--seed", str(seed), "--jobs", "2", "--floor", FLOOR,
+                     "--journal", os.path.join(build, "mutate", "sample_judge.jsonl"), "--folder", "sample_judge", "--programs", program])
+
+
+def kernels(build, seed):
     only, unit, backend, files, *programs = GROUPS[seed % len(GROUPS)]
     print(f"seed {seed}: {only}, again by sample_of_day.py {build} --seed {seed}", flush=True)
     return run.main(["--what", "kernels", "--build", build, "--only", only, "--sample", SAMPLE, "--seed", str(seed), "--jobs", "2",

@@ -6,7 +6,7 @@ import journal
 
 BEGIN, END = "<!-- mutation: {} -->\n", "<!-- end of mutation: {} -->\n"
 KINDS = ("FAIL", "RACE", "OOB", "DEADLOCK", "CRASH", "HANG", "WASTE")
-MOST_LISTED = 150  # survivors of a subject; of more the table alone tells, on a page
+MOST_LISTED = 250  # survivors of a subject; of more the table alone tells, on a page
 ALIVE = ("equivalent", "unreached", "survives")
 OPEN = ("unreached", "survives")  # of these somebody has to say why
 
