@@ -1,4 +1,4 @@
-#include "tests/ref/digest.h"
+#include "tests/held/digest.h"
 
 #include "tests/support/check.h"
 

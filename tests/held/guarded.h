@@ -1,7 +1,7 @@
 /* malloc and its kin as the linker substitutes them (--wrap) in test_memory.c: blocks are counted, begin as garbage that is no number,
  * and have a guard behind them; an allocation can be made to fail. */
-#ifndef FA_TESTS_REF_GUARDED_H
-#define FA_TESTS_REF_GUARDED_H
+#ifndef FA_TESTS_HELD_GUARDED_H
+#define FA_TESTS_HELD_GUARDED_H
 
 #include <stdbool.h>
 

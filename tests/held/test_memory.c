@@ -3,8 +3,8 @@
 #include "cases/codec/file.h"
 #include "cases/data/build.h"
 #include "ref/reference.h"
-#include "tests/ref/digest.h"
-#include "tests/ref/guarded.h"
+#include "tests/held/digest.h"
+#include "tests/held/guarded.h"
 #include "tests/support/check.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
  * usage: test_ref_element [--write]    (from the top of the source tree)
  * After an intended change: test_ref_element --write, and the commit says what became larger or smaller, and why. */
 #include "ref/math/element.h"
-#include "tests/ref/drawn.h"
-#include "tests/ref/tally.h"
+#include "tests/held/drawn.h"
+#include "tests/held/tally.h"
 #include "tests/support/check.h"
 
 enum { DRAWS = 6000 };

@@ -8,7 +8,7 @@
 #include "ref/attention/astray.h"
 #include "ref/engine/call.h"
 #include "ref/reference.h"
-#include "tests/ref/digest.h"
+#include "tests/held/digest.h"
 #include "tests/support/check.h"
 
 #include <math.h>

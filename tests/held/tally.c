@@ -1,4 +1,4 @@
-#include "tests/ref/tally.h"
+#include "tests/held/tally.h"
 
 #include "tests/support/check.h"
 

@@ -1,6 +1,6 @@
 /* What formulas give for many drawn arguments, in a line for each number that they return, to be compared with what is recorded. */
-#ifndef FA_TESTS_REF_TALLY_H
-#define FA_TESTS_REF_TALLY_H
+#ifndef FA_TESTS_HELD_TALLY_H
+#define FA_TESTS_HELD_TALLY_H
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
  *
  * usage: test_compare_drawn [--write]    (from the top of the source tree) */
 #include "ref/compare/internal.h"
-#include "tests/ref/drawn.h"
-#include "tests/ref/tally.h"
+#include "tests/held/drawn.h"
+#include "tests/held/tally.h"
 #include "tests/support/check.h"
 
 #include <string.h>

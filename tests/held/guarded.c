@@ -1,4 +1,4 @@
-#include "tests/ref/guarded.h"
+#include "tests/held/guarded.h"
 
 #include "tests/support/check.h"
 

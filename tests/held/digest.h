@@ -1,7 +1,7 @@
 /* What the reference wants of a case, in a line for each output, to be compared with what is recorded: sums over its elements, which
  * count differently by place, so that two cannot change places. */
-#ifndef FA_TESTS_REF_DIGEST_H
-#define FA_TESTS_REF_DIGEST_H
+#ifndef FA_TESTS_HELD_DIGEST_H
+#define FA_TESTS_HELD_DIGEST_H
 
 #include "ref/engine/want.h"
 

@@ -3,8 +3,8 @@
  *
  * usage: test_ref_lanes [--write]    (from the top of the source tree) */
 #include "ref/mods/lane.h"
-#include "tests/ref/drawn.h"
-#include "tests/ref/tally.h"
+#include "tests/held/drawn.h"
+#include "tests/held/tally.h"
 #include "tests/support/check.h"
 
 #include <float.h>

@@ -1,6 +1,6 @@
 /* Arguments drawn for formulas: each is a pure function of the draw and of its place, whatever order a compiler evaluates in. */
-#ifndef FA_TESTS_REF_DRAWN_H
-#define FA_TESTS_REF_DRAWN_H
+#ifndef FA_TESTS_HELD_DRAWN_H
+#define FA_TESTS_HELD_DRAWN_H
 
 #include "cases/base/rng.h"
 

@@ -5,8 +5,8 @@
  * usage: test_ref_formula [--write]    (from the top of the source tree)
  * After an intended change: test_ref_formula --write, and the commit says what became larger or smaller, and why. */
 #include "ref/bounds/gradient_formula.h"
-#include "tests/ref/drawn.h"
-#include "tests/ref/tally.h"
+#include "tests/held/drawn.h"
+#include "tests/held/tally.h"
 #include "tests/support/check.h"
 
 #include <math.h>
