@@ -37,6 +37,9 @@ void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4]
 void fa_simt_tma_store_commit(void);
 void fa_simt_tma_store_wait_read(int n_pending_groups);
 
+/* What an MMA multiplies: elements of 16 bits, 16 deep, or of 8, 32 deep and not transposed. */
+typedef enum fa_simt_element { FA_SIMT_F16, FA_SIMT_BF16, FA_SIMT_E4M3 } fa_simt_element;
+
 /* Collectives of the warp, each for its share of the warpgroup's MMA. d: [n_tiles][4]. a: NULL for an operand
  * in shared memory, else 4 registers, which must not change before the wait. */
 typedef struct fa_simt_mma {
@@ -44,7 +47,8 @@ typedef struct fa_simt_mma {
   int n_tiles; /* columns / 8 */
   const uint32_t *a;
   uint64_t a_descriptor, b_descriptor;
-  bool trans_a, trans_b, accumulate, bf16;
+  bool trans_a, trans_b, accumulate;
+  fa_simt_element element;
 } fa_simt_mma;
 void fa_simt_wgmma(const fa_simt_mma *p, fa_simt_place at);
 void fa_simt_wgmma_fence(fa_simt_place at);

@@ -48,7 +48,11 @@ static float truncate_to_f32(int64_t sum, int unit, int kept) {
     m <<= -drop;
   if (m == 0) return from_bits(sign);
   m <<= 23 - kept;
-  const int exponent = unit + drop - (23 - kept); /* m has at most 24 bits, value m * 2^exponent */
+  int exponent = unit + drop - (23 - kept); /* m has at most 24 bits, value m * 2^exponent */
+  if (exponent < -149) {                    /* a subnormal number, whose lowest bits are zeros */
+    m >>= -149 - exponent;
+    exponent = -149;
+  }
   if (m < 1u << 23) return from_bits(sign | (uint32_t)m);
   if (exponent + 23 > 127) return from_bits(sign | 0x7f800000u);
   return from_bits(sign | (uint32_t)(exponent + 23 + 127) << 23 | ((uint32_t)m & 0x7fffffu));

@@ -23,8 +23,8 @@ static uint32_t swizzle(const operand *x, uint32_t address) {
   return address ^ (address >> 7 & mask) << 4;
 }
 
-/* The 16 bytes of row r (of A, or column r of B) and depth 8 k..8 k + 7, where the tile's rows are the
- * operand's rows. */
+/* The 16 bytes of row r (of A, or column r of B) and depth 8 k..8 k + 7, of elements of 8 bits 16 k..16 k + 15, where the
+ * tile's rows are the operand's rows. */
 static uint32_t chunk_of_row(const operand *x, int r, int k) {
   const uint32_t row = (uint32_t)r, depth = (uint32_t)k;
   const uint32_t at = x->width ? row / 8 * x->stride + row % 8 * x->width + depth * 16
@@ -171,17 +171,45 @@ static void fill_b(const fa_simt_block *b, const fa_pending_mma *x, int tile, fa
     }
 }
 
+/* Registers hold four neighbours of a row, and 16 bytes of a tile's row as many. */
+static void fill_a_eight(const fa_simt_block *b, const fa_pending_mma *x, fa_mma_tile *t) {
+  const operand o = operand_of(x->p.a_descriptor);
+  uint8_t chunk[16];
+  for (int l = 0; x->p.a && l < FA_WARP; ++l)
+    for (int r = 0; r < 4; ++r)
+      for (int e = 0; e < 4; ++e)
+        t->a_eight[l % 4 * 4 + r / 2 * 16 + e][l / 4 + r % 2 * 8] = (uint8_t)(x->a_value[l][r] >> 8 * e);
+  for (int r = 0; !x->p.a && r < 16; ++r)
+    for (int k = 0; k < 2; ++k) {
+      memcpy(chunk, b->shared + chunk_of_row(&o, first_row(b) + r, k), 16);
+      for (int e = 0; e < 16; ++e) t->a_eight[16 * k + e][r] = chunk[e];
+    }
+}
+static void fill_b_eight(const fa_simt_block *b, const fa_pending_mma *x, int tile, fa_mma_tile *t) {
+  const operand o = operand_of(x->p.b_descriptor);
+  uint8_t chunk[16];
+  for (int r = 0; r < 8; ++r)
+    for (int k = 0; k < 2; ++k) {
+      memcpy(chunk, b->shared + chunk_of_row(&o, 8 * tile + r, k), 16);
+      for (int e = 0; e < 16; ++e) t->b_eight[16 * k + e][r] = chunk[e];
+    }
+}
+
 static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_pending_mma *x) {
   fa_mma_tile *t = &b->warps[b->running->warp].tile;
   fa_sum *s = &w->sum[x->sum];
-  fill_a(b, x, t);
+  const bool eight = x->p.element == FA_SIMT_E4M3;
+  (eight ? fill_a_eight : fill_a)(b, x, t);
   for (int i = 0; i < x->p.n_tiles; ++i) {
-    fill_b(b, x, i, t);
+    (eight ? fill_b_eight : fill_b)(b, x, i, t);
     if (x->p.accumulate)
       memcpy(t->c, s->value[8 * i], sizeof t->c);
     else
       memset(t->c, 0, sizeof t->c);
-    fa_mma_tile_run(t, x->p.bf16);
+    if (eight)
+      fa_mma_tile_run_e4m3(t);
+    else
+      fa_mma_tile_run(t, x->p.element == FA_SIMT_BF16);
     memcpy(s->value[8 * i], t->d, sizeof t->d);
   }
   for_operands(b, x, end_read);
@@ -197,7 +225,7 @@ static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_pending_mma *x
 static bool agree(const fa_simt_mma *x, const fa_simt_mma *y) {
   return x->n_tiles == y->n_tiles && !x->a == !y->a && x->a_descriptor == y->a_descriptor &&
          x->b_descriptor == y->b_descriptor && x->trans_a == y->trans_a && x->trans_b == y->trans_b &&
-         x->accumulate == y->accumulate && x->bf16 == y->bf16;
+         x->accumulate == y->accumulate && x->element == y->element;
 }
 
 static void issue(fa_simt_block *b, fa_simt_place at) {
@@ -217,7 +245,7 @@ static void issue(fa_simt_block *b, fa_simt_place at) {
   }
   if (x->p.a) fa_simt_registers_in(w, x->a, 4, true, false, at);
   x->sum = find_sum(w, at);
-  b->work.products += 16 * 8 * 16 * x->p.n_tiles;
+  b->work.products += 16 * 8 * (x->p.element == FA_SIMT_E4M3 ? 32 : 16) * x->p.n_tiles;
   ++w->sum[x->sum].n_mmas;
   for_operands(b, x, begin_read);
 }

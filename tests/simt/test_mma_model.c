@@ -236,8 +236,44 @@ static void check_eight_bits(void) {
   }
 }
 
+/* Whole tiles of every byte, NaN rarely, with accumulators of all sizes, infinite ones too. */
+static void check_eight_bit_tiles(void) {
+  fa_rng r = fa_rng_make(13, 0);
+  for (int round = 0; round < 400; ++round) {
+    fa_mma_tile t;
+    const bool nan = round % 8 == 0, sparse = round % 3 == 0;
+    uint8_t *const v[2] = {t.a_eight[0], t.b_eight[0]};
+    for (int x = 0; x < 2; ++x)
+      for (int i = 0; i < 32 * (x ? 8 : 16); ++i) {
+        do v[x][i] = sparse && fa_rng_chance(&r, 0.9) ? 0 : (uint8_t)fa_rng_next(&r);
+        while (!nan && isnan(value_8(v[x][i], false)));
+      }
+    for (int j = 0; j < 8; ++j)
+      for (int i = 0; i < 16; ++i)
+        t.c[j][i] =
+            round % 5 == 0 ? 0
+            : round == 7
+                ? INFINITY
+                : ldexpf((float)(fa_rng_next_uniform(&r) - 0.5),
+                         (int)fa_rng_range(&r, round % 7 == 0 ? -149 : -20, round % 7 == 0 ? 128 : 25));
+    fa_mma_tile_run_e4m3(&t);
+    for (int j = 0; j < 8; ++j)
+      for (int i = 0; i < 16; ++i) {
+        uint8_t a[32], b[32];
+        for (int k = 0; k < 32; ++k) {
+          a[k] = t.a_eight[k][i];
+          b[k] = t.b_eight[k][j];
+        }
+        const float want = fa_mma_dot32(a, b, t.c[j][i], false);
+        CHECK_MSG(bits_of(t.d[j][i]) == bits_of(want), "round %d: %a, must be %a", round, (double)t.d[j][i],
+                  (double)want);
+      }
+  }
+}
+
 int main(void) {
   check_eight_bits();
+  check_eight_bit_tiles();
   test_tf32_tile();
   for (int bf16 = 0; bf16 < 2; ++bf16) {
     check_hardware(bf16);

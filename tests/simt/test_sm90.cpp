@@ -153,7 +153,8 @@ static void matrices_stored(const void *) {
   stmatrix_x4(row, r);
   sync_warp();
   bool right = true;
-  for (uint32_t i = 0; i < 4; ++i) right &= load_shared4(row + 4 * i) == (lane / 8 << 16 | (4 * (lane % 8) + i));
+  for (uint32_t i = 0; i < 4; ++i)
+    right &= load_shared4(row + 4 * i) == (lane / 8 << 16 | (4 * (lane % 8) + i));
   store_global(global_out + thread_id(), right ? 1.0f : 0.0f);
 }
 
@@ -218,7 +219,69 @@ static void check_products() {
           }
 }
 
+/* Elements of 8 bits: two steps of a depth of 64 in rows of 64 bytes, with 64-byte swizzle. */
+enum { DEPTH_OF_BYTES = 64 };
+
+static uint32_t four_bytes(bool is_a, int row, int depth) {
+  float x[4];
+  for (int e = 0; e < 4; ++e) x[e] = is_a ? a_of(row, depth + e) : b_of(depth + e, row);
+  return pack4(x[0], x[1], x[2], x[3], e4m3());
+}
+
+static void put_bytes(uint32_t tile, int rows, bool is_a) {
+  for (int i = thread_id(); i < rows * DEPTH_OF_BYTES / 4; i += N) {
+    const int row = i / (DEPTH_OF_BYTES / 4), depth = i % (DEPTH_OF_BYTES / 4) * 4;
+    store_shared4(tile + swizzled(uint32_t(row * 64 + depth), FA_SWIZZLE_64), four_bytes(is_a, row, depth));
+  }
+}
+
+static void multiply_bytes(const void *) {
+  float d[WIDE / 8][4];
+  uint32_t a[DEPTH_OF_BYTES / 32][4];
+  const int t = thread_id(), i = t / 32 * 16 + t % 32 / 4, c = t % 4;
+  put_bytes(A_AT, 64, true);
+  put_bytes(B_AT, WIDE, false);
+  fence_async();
+  sync_block();
+  wgmma_fence();
+  for (int step = 0; step < DEPTH_OF_BYTES / 32; ++step) {
+    const uint64_t b = matrix_descriptor(B_AT + 32 * step, 16, 512, FA_SWIZZLE_64);
+    for (int r = 0; r < 4; ++r) a[step][r] = four_bytes(true, i + r % 2 * 8, 32 * step + 4 * c + r / 2 * 16);
+    if (from_registers)
+      wgmma_rs<0>(d, a[step], b, step > 0, e4m3());
+    else
+      wgmma_ss<0, 0>(d, matrix_descriptor(A_AT + 32 * step, 16, 512, FA_SWIZZLE_64), b, step > 0, e4m3());
+    wgmma_commit();
+  }
+  const bool early = isnan(d[3][1]);
+  wgmma_wait<0>(d);
+  bool right = early;
+  for (int n = 0; n < WIDE / 8; ++n)
+    for (int e = 0; e < 4; ++e) {
+      float want = 0;
+      for (int k = 0; k < DEPTH_OF_BYTES; ++k)
+        want += a_of(i + e / 2 * 8, k) * b_of(k, 8 * n + 2 * c + e % 2);
+      right &= d[n][e] == want;
+    }
+  store_global(global_out + t, right ? 1.0f : 0.0f);
+}
+
+static void check_products_of_bytes() {
+  for (from_registers = 0; from_registers < 2; ++from_registers) {
+    const fa_simt_report r = run(multiply_bytes, (uint64_t)from_registers);
+    CHECK_MSG(r.state == FA_SUBJECT_OK, "%s", r.text);
+    for (int t = 0; t < N; ++t) CHECK(global_out[t] == 1.0f);
+  }
+}
+
+static void check_bytes() {
+  CHECK(pack4(1.0f, -448.0f, 1e9f, 0x1p-9f, e4m3()) == 0x017efe38u);
+  CHECK(pick_bytes(0x33221100u, 0x77665544u, 0x7520u) == 0x77552200u);
+}
+
 int main() {
+  check_bytes();
+  check_products_of_bytes();
   check_matrices();
   check_copies();
   check_barriers();

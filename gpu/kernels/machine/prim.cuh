@@ -40,6 +40,9 @@
  *                               special functions
  *   multiply(a, b)              rounded on its own, never fused with an addition
  *   pack2(lo, hi, T())          two f32 rounded to nearest into one register
+ *   pack4(a, b, c, d, e4m3())   four of them, of which a is in the lowest byte; beyond 448: 448
+ *   pick_bytes(a, b, which)     four of the eight bytes of a and b, a's lowest is number 0: `which` has the number of
+ *                               each in 4 bits, the lowest byte's lowest
  *   low_half(x, T()), high_half(x, T())
  *                               the two elements of a register as f32
  *   as_float(bits), float_bits(x)
@@ -65,6 +68,7 @@ namespace fa {
 struct f16 {};
 struct bf16 {};
 struct f32 {};
+struct e4m3 {};
 
 struct alignas(16) vec4 { /* 8 elements */
   uint32_t x, y, z, w;

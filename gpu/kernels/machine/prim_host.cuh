@@ -136,6 +136,20 @@ FA_DEVICE uint32_t pack2(float lo, float hi, bf16) {
   return fa_f32_to_bf16(lo) | static_cast<uint32_t>(fa_f32_to_bf16(hi)) << 16;
 }
 
+FA_DEVICE uint32_t pack4(float a, float b, float c, float d, e4m3) {
+  const float x[4] = {a, b, c, d};
+  uint32_t word = 0;
+  for (int i = 0; i < 4; ++i)
+    word |= static_cast<uint32_t>(fa_f64_to_e4m3(x[i], FA_OVERFLOW_SATURATES)) << 8 * i;
+  return word;
+}
+FA_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which) {
+  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t word = 0;
+  for (int i = 0; i < 4; ++i) word |= static_cast<uint32_t>(both >> 8 * (which >> 4 * i & 7) & 0xff) << 8 * i;
+  return word;
+}
+
 FA_DEVICE float as_float(uint32_t bits) {
   float x;
   __builtin_memcpy(&x, &bits, 4);

@@ -137,6 +137,19 @@ FA_DEVICE uint32_t pack2(float lo, float hi, bf16) {
   return r;
 }
 
+/* From sm_89 on. */
+FA_DEVICE uint32_t pack4(float a, float b, float c, float d, e4m3) {
+  uint32_t r;
+  asm("{ .reg .b16 lo, hi; cvt.rn.satfinite.e4m3x2.f32 lo, %2, %1; cvt.rn.satfinite.e4m3x2.f32 hi, %4, %3; "
+      "mov.b32 %0, {lo, hi}; }"
+      : "=r"(r)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return r;
+}
+FA_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which) {
+  return __byte_perm(a, b, which);
+}
+
 template <> FA_DEVICE vec4 load_global<vec4>(const vec4 *p) {
   const uint4 v = __ldg(reinterpret_cast<const uint4 *>(p));
   return vec4{v.x, v.y, v.z, v.w};

@@ -30,6 +30,8 @@
  *   matrix_descriptor(shared, leading, stride, swizzle)   of an operand in shared memory
  *   wgmma_ss<TRANS_A, TRANS_B>(d, a, b, accumulate, T())  TRANS: the rows of the operand's tile run along k
  *   wgmma_rs<TRANS_B>(d, a, b, accumulate, T())           a[4]: registers as mma.sync's a of the warp's rows
+ * Of e4m3 elements an MMA is 32 deep, and TRANS 0: the depth is contiguous in both operands. a's registers have four
+ * neighbours each: a[0] of row l / 4 and depth 4 (l % 4), a[1] 8 rows on, a[2] and a[3] 16 deeper.
  *   wgmma_fence()      before the first MMA of a batch if other code wrote its registers
  *   wgmma_commit()     ends a group
  *   wgmma_wait<N>(d)   this warp's share of all groups but the last N is complete; d may be read from here on
