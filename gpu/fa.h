@@ -28,6 +28,9 @@
  * those of head dims up to 256 that are the same for q and v. With a bias, dropout or flex, float32 or other head dims
  * the kernels of ordinary keys do the work, with what they take and without splits; of pages, of cache rows by
  * cache_batch_idx and beside packed queries they are given a copy of all keys in the workspace.
+ * Eight bits (fa_attention.e4m3): forward calls on compute capability 9.0 (Hopper). Head dims are multiples of 16 up to 256,
+ * scale is positive; masks are windows, and there are softcap or ALiBi, sinks and variable lengths, but nothing else. Every 128
+ * keys are summed on their own before float32 takes them up, since these tensor cores keep 13 bits of a sum.
  * Expressions and block lists (fa_attention.flex): every element type and head dim, with everything in
  * fa_attention except p_debug and custom masks. These kernels are compiled at run time, for the expressions of the
  * call, which needs NVRTC.
@@ -185,6 +188,11 @@ typedef struct fa_attention {
                              rows see thousands of keys. More than 1 needs a workspace, 16-bit elements, head_dim
                              a multiple of 8 up to 256, also that of v, and has no bias, dropout, p_debug and
                              flex. Other calls ignore it [1] */
+  bool e4m3;              /* q, k and v are FA_E4M3, and dtype, FA_F16 or FA_BF16, is that of o. What is stored times its
+                             descale is the value [false] */
+  const float *q_descale, *k_descale, *v_descale; /* of e4m3: one positive number for each sequence and KV head, whose
+                             queries share it; NULL: 1 [NULL] */
+  int64_t descale_batch_stride, descale_head_stride; /* elements of these; both 0: one number for all [0, 0] */
   bool check_device_data; /* also read cu_seqlens, seqused_k, leftpad_k and a cache's integers back and check
                              them: waits for the stream, so for debugging [false] */
 } fa_attention;

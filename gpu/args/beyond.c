@@ -9,7 +9,15 @@ bool fa_args_is_flex(const fa_problem *p) {
   return p->family == FA_FLEX || has_expressions(p) || p->block_sparse.present;
 }
 
+/* The kernels take queries, keys and values of e4m3 with descales per tensor or head. */
+static const char *beyond_eight(const fa_quantized *q, fa_family family) {
+  if (family == FA_KVCACHE) return "a cache of 8 bits (quantized)";
+  if (q->dtype == FA_E5M2) return "operands in e5m2 (quantized)";
+  if (!q->queries) return "keys and values of 8 bits beside queries of 16 (quantized)";
+  return q->per > FA_PER_HEAD ? "a descale for each token (quantized)" : NULL;
+}
+
 const char *fa_args_beyond(const fa_problem *p) {
-  if (p->quantized.present) return "operands of 8 bits (quantized)";
+  if (p->quantized.present) return beyond_eight(&p->quantized, p->family);
   return p->topk.present && p->alibi.present ? "ALiBi slopes beside lists of keys (topk)" : NULL;
 }

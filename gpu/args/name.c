@@ -40,8 +40,9 @@ void fa_args_name(const fa_problem *p, const char *kernels, bool aligned, char *
   if (p->family == FA_KVCACHE || (p->family == FA_FLASH && p->splits > 1)) name_cache(p, more, sizeof more);
   if (fa_args_is_flex(p)) name_flex(p, more, sizeof more);
   const bool top_left = p->mask.type != FA_MASK_NONE && p->mask.align == FA_ALIGN_TOP_LEFT;
-  snprintf(out, size, "%s<%s,%lld%s,%s%s%s%s%s%s%s%s%s%s>", kernels, fa_dtype_name(p->dtype),
-           (long long)p->head_dim, head_dim_v, fa_mask_describe(p->mask.type)->name,
+  snprintf(out, size, "%s<%s%s%s,%lld%s,%s%s%s%s%s%s%s%s%s%s>", kernels,
+           p->quantized.present ? fa_dtype_name(p->quantized.dtype) : "", p->quantized.present ? ":" : "",
+           fa_dtype_name(p->dtype), (long long)p->head_dim, head_dim_v, fa_mask_describe(p->mask.type)->name,
            top_left ? ",top-left" : "", p->mask_bits.present ? ",bits" : "", p->softcap > 0 ? ",softcap" : "",
            p->alibi.present ? ",alibi" : "", p->bias.present ? ",bias" : "", p->sinks.present ? ",sinks" : "",
            p->dropout.p > 0 ? ",dropout" : "", more, aligned ? "" : ",unaligned");

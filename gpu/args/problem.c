@@ -36,6 +36,7 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   a->dropout_scheme = p->family == FA_MEMEFF ? FA_DROPOUT_LINEAR : FA_DROPOUT_TILED;
   a->dropout_seed = p->dropout.seed;
   a->dropout_offset = p->dropout.offset;
+  a->e4m3 = p->quantized.present;
   if (p->bias.present) a->bias = bias;
   if (p->leftpad_k.n) a->leftpad_k = present;
   if (p->alibi.present) a->alibi_slopes = slopes;
@@ -96,12 +97,13 @@ static fa_strides lse_strides_of(const fa_tensor *t) {
   return (fa_strides){0, t->stride[1], t->stride[0]};
 }
 
-/* [B, S, H, D] or [total, H, D] of the problem's sizes and type. */
-static const char *check_rows(const fa_problem *p, const fa_tensor *x, bool is_query, int64_t head_dim) {
+/* [B, S, H, D] or [total, H, D] of the problem's sizes. */
+static const char *check_rows_of(const fa_problem *p, const fa_tensor *x, fa_dtype dtype, bool is_query,
+                                 int64_t head_dim) {
   const bool varlen = fa_problem_is_varlen(p);
   const int rank = varlen ? 3 : 4;
   if (!x->data) return "q, k, v, o or a gradient of them is missing";
-  if (x->dtype != p->dtype) return "q, k, v, o or a gradient has another dtype than the problem";
+  if (x->dtype != dtype) return "q, k, v, o or a gradient has another dtype than the problem";
   if (x->rank != rank) return "q, k, v, o or a gradient has the wrong rank";
   if (x->shape[rank - 1] != head_dim || x->shape[rank - 2] != (is_query ? p->heads_q : p->heads_kv))
     return "q, k, v, o or a gradient has the wrong number of heads or head_dim";
@@ -112,6 +114,16 @@ static const char *check_rows(const fa_problem *p, const fa_tensor *x, bool is_q
   return NULL;
 }
 
+/* The same of the problem's type. */
+static const char *check_rows(const fa_problem *p, const fa_tensor *x, bool is_query, int64_t head_dim) {
+  return check_rows_of(p, x, p->dtype, is_query, head_dim);
+}
+
+/* Q, K or V. */
+static const char *check_operand(const fa_problem *p, const fa_tensor *x, bool is_query, int64_t head_dim) {
+  return check_rows_of(p, x, p->quantized.present ? p->quantized.dtype : p->dtype, is_query, head_dim);
+}
+
 static const char *check_lse(const fa_problem *p, const fa_tensor *x) {
   if (!x->data || x->dtype != FA_F32 || x->rank != (fa_problem_is_varlen(p) && !p->lse_padded ? 2 : 3))
     return "lse or dlse is missing, not f32, or of the wrong rank";
@@ -120,7 +132,7 @@ static const char *check_lse(const fa_problem *p, const fa_tensor *x) {
 
 const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
   const fa_tensor *x = t->t;
-  const char *why = check_rows(p, &x[FA_T_Q], true, p->head_dim);
+  const char *why = check_operand(p, &x[FA_T_Q], true, p->head_dim);
   if (!why) why = check_rows(p, &x[FA_T_O], true, p->head_dim_v);
   if (!why) why = check_lse(p, &x[FA_T_LSE]);
   if (!why && a->bias) why = check_bias(p, &x[FA_T_BIAS]);
@@ -155,11 +167,24 @@ const char *fa_args_tensors(const fa_problem *p, const fa_tensors *t, fa_attenti
   return why ? why : fa_args_attention_tensors(p, t, a);
 }
 
+/* [1], or [B, Hk]. */
+static const char *take_descales(const fa_tensors *t, fa_attention *a) {
+  const fa_tensor *q = &t->t[FA_T_Q_DESCALE], *k = &t->t[FA_T_K_DESCALE], *v = &t->t[FA_T_V_DESCALE];
+  if (!q->data || !k->data || !v->data) return "descales of q, k or v are missing";
+  a->q_descale = (const float *)q->data;
+  a->k_descale = (const float *)k->data;
+  a->v_descale = (const float *)v->data;
+  a->descale_batch_stride = q->rank == 2 ? q->stride[0] : 0;
+  a->descale_head_stride = q->rank == 2 ? q->stride[1] : 0;
+  return NULL;
+}
+
 const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
   const fa_tensor *x = t->t;
   const char *why = fa_args_outer_tensors(p, t, a);
-  if (!why) why = check_rows(p, &x[FA_T_K], false, p->head_dim);
-  if (!why) why = check_rows(p, &x[FA_T_V], false, p->head_dim_v);
+  if (!why) why = check_operand(p, &x[FA_T_K], false, p->head_dim);
+  if (!why) why = check_operand(p, &x[FA_T_V], false, p->head_dim_v);
+  if (!why && a->e4m3) why = take_descales(t, a);
   if (why) return why;
   if (a->cu_seqlens_q && (!x[FA_T_CU_SEQLENS_Q].data || !x[FA_T_CU_SEQLENS_K].data))
     return "cu_seqlens is missing";

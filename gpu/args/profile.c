@@ -1,6 +1,8 @@
 /* The arithmetic of a case's kernels: from the plans that its calls may be given. */
 #include "gpu/args/calls.h"
 
+#include "cases/arithmetic/fields.h"
+
 #include <math.h>
 
 /* What all of them have in common, or the least or most of any. */
@@ -103,12 +105,26 @@ static void flash_profile(const fa_problem *p, const plans *x, bool hopper, fa_p
   if (x->backward.family == FA_PLAN_MEMEFF) out->name = "flash-memeff";
 }
 
+/* The kernels for e4m3: their own maximum is the newest, and descales are multiplied by in f32. */
+static void eight_profile(const fa_problem *p, fa_profile *out) {
+  const fa_dtype dtype = fa_problem_operand_dtype(p);
+  fa_arithmetic a;
+  FA_ASSERT(fa_arithmetic_named("fp8-sm90", dtype, &a));
+  a.max_lags = false;
+  *out = fa_arithmetic_profile(&a, dtype);
+  fa_arithmetic_add_descales(&a, p->dtype, true, false, out);
+}
+
 void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *device, int n_processors,
                      fa_profile *out) {
   plans x = {.n_splits = 1};
   *out = fa_profile_get(hopper ? "mma-hopper" : "mma-ampere", p->dtype);
   if (p->family == FA_MERGE) { /* the maximum is subtracted first, and nothing is multiplied as a matrix */
     out->exp_scaled = false;
+    return;
+  }
+  if (p->quantized.present) {
+    eight_profile(p, out);
     return;
   }
   out->gqa_partials_in_io = false; /* a group's dK and dV are summed in float */

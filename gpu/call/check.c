@@ -34,6 +34,10 @@ int fa_attention_element_bytes(const fa_attention *a) {
   return a->dtype == FA_F32 ? 4 : 2;
 }
 
+int fa_attention_operand_bytes(const fa_attention *a) {
+  return a->e4m3 ? 1 : fa_attention_element_bytes(a);
+}
+
 /* ---- the problem ---- */
 
 fa_status fa_range_check(const char *name, int64_t x, int64_t lo, int64_t hi, fa_error *err) {
@@ -118,13 +122,14 @@ fa_status fa_attention_check_numbers(const fa_attention *a, fa_error *err) {
 fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {
   const fa_status status = fa_attention_check_numbers(a, err);
   if (status != FA_OK) return status;
+  if (a->e4m3) return fa_eight_check(a, err);
   return a->flex ? fa_flex_check_problem(a, err) : fa_choose_check(a, NULL, err);
 }
 
 /* ---- contents ---- */
 
-fa_status fa_cu_seqlens_check(const char *name, const int32_t *cu, int64_t batch, int64_t longest, int64_t total,
-                              fa_error *err) {
+fa_status fa_cu_seqlens_check(const char *name, const int32_t *cu, int64_t batch, int64_t longest,
+                              int64_t total, fa_error *err) {
   if (cu[0] != 0) return fa_fail(err, FA_ERR_INPUT, "%s[0] = %d: 0 is needed", name, cu[0]);
   for (int64_t b = 0; b < batch; ++b) {
     if (cu[b + 1] < cu[b])

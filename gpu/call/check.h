@@ -17,6 +17,11 @@ fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err);
 /* Checks all of a backward call whose attention passed both checks. */
 fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_error *err);
 
+/* Of a call with q, k and v of 8 bits: what its kernels lack, and its descales' pointers. */
+fa_status fa_eight_check(const fa_attention *a, fa_error *err);
+/* FA_ERR_UNSUPPORTED if q, k and v are of 8 bits, for kinds of call that do not take them: what, in words. */
+fa_status fa_eight_refuse(const fa_attention *a, const char *what, fa_error *err);
+
 /* Checks pointers of an attention's integer arrays and slopes, not their contents. Without cu_seqlens_k packed
  * queries have keys of their own, as over a cache: whether they may is for the caller to check. */
 fa_status fa_attention_check_arrays(const fa_attention *a, fa_error *err);
@@ -51,6 +56,7 @@ fa_status fa_cu_seqlens_check(const char *name, const int32_t *cu, int64_t batch
 
 int64_t fa_attention_head_dim_v(const fa_attention *a);
 int fa_attention_element_bytes(const fa_attention *a);
+int fa_attention_operand_bytes(const fa_attention *a); /* of q, k and v */
 bool fa_attention_is_varlen(const fa_attention *a);
 /* LSE, dLSE and delta have a batch axis: rows are not packed, or the statistics are padded. */
 bool fa_attention_has_lse_batch(const fa_attention *a);

@@ -12,6 +12,8 @@
 /* ---- the problem ---- */
 
 static fa_status check_features(const fa_attention *a, fa_error *err) {
+  const fa_status status = fa_eight_refuse(a, "not over a cache", err);
+  if (status != FA_OK) return status;
   if (a->p_debug) return fa_fail(err, FA_ERR_UNSUPPORTED, "p_debug: not together with a cache");
   if (a->cu_seqlens_k)
     return fa_fail(err, FA_ERR_INPUT, "cu_seqlens_k: over a cache only queries are packed, by cu_seqlens_q");

@@ -119,11 +119,11 @@ fa_status fa_attention_check_tensors(const fa_attention *a, fa_error *err) {
   const bool varlen = fa_attention_is_varlen(a);
   const int64_t batch = varlen ? 0 : a->batch, rows = varlen ? a->total_q : a->seqlen_q;
   const int64_t keys = varlen ? a->total_k : a->seqlen_k, head_dim_v = fa_attention_head_dim_v(a);
-  const int bytes = fa_attention_element_bytes(a);
+  const int bytes = fa_attention_element_bytes(a), operand = fa_attention_operand_bytes(a);
   const fa_extent all[] = {
-      {"q", a->q, a->q_stride, batch, rows, a->heads_q, a->head_dim, bytes, false},
-      {"k", a->k, a->k_stride, batch, keys, a->heads_kv, a->head_dim, bytes, false},
-      {"v", a->v, a->v_stride, batch, keys, a->heads_kv, head_dim_v, bytes, false},
+      {"q", a->q, a->q_stride, batch, rows, a->heads_q, a->head_dim, operand, false},
+      {"k", a->k, a->k_stride, batch, keys, a->heads_kv, a->head_dim, operand, false},
+      {"v", a->v, a->v_stride, batch, keys, a->heads_kv, head_dim_v, operand, false},
       {"o", a->o, a->o_stride, batch, rows, a->heads_q, head_dim_v, bytes, true},
       fa_lse_extent(a, "lse", a->lse, a->lse_stride, true),
       {"bias", a->bias, a->bias_stride, a->batch, a->seqlen_q, a->heads_q, a->seqlen_k, bytes, false},
@@ -165,7 +165,8 @@ fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_er
   if (g->num_splits_key < 0 || g->num_splits_key > 1024)
     return fa_fail(err, FA_ERR_INPUT, "num_splits_key = %lld: 0 (chosen) .. 1024",
                    (long long)g->num_splits_key);
-  fa_status status = a->flex ? FA_OK : fa_choose_check(a, g, err);
+  fa_status status = fa_eight_refuse(a, "there is no backward pass", err);
+  if (status == FA_OK && !a->flex) status = fa_choose_check(a, g, err);
   if (status == FA_OK) status = fa_flex_check_gradients(a, g, err);
   if (status == FA_OK) status = check_sinks(a, g, err);
   const bool varlen = fa_attention_is_varlen(a);

@@ -13,6 +13,7 @@ fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned) {
   const int head_dim = (int)a->head_dim, head_dim_v = (int)fa_attention_head_dim_v(a);
   const bool linear = has_linear_dropout(a);
   return (fa_kernel_ability){.bf16 = a->dtype == FA_BF16,
+                             .eight = a->e4m3,
                              .head_dim = head_dim > head_dim_v ? head_dim : head_dim_v,
                              .narrow = head_dim < head_dim_v ? head_dim : head_dim_v,
                              .unaligned = !aligned,
@@ -27,10 +28,14 @@ fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned) {
                              .sinks = a->sinks != NULL};
 }
 
-bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) {
-  const int64_t n = 16 / fa_attention_element_bytes(a);
+/* n: elements in 16 bytes. */
+static bool are_aligned(const fa_attention *a, const void *data, fa_strides s, int64_t n) {
   return (uintptr_t)data % 16 == 0 && s.row % n == 0 && s.head % n == 0 &&
          (fa_attention_is_varlen(a) || s.batch % n == 0);
+}
+
+bool fa_rows_are_aligned(const fa_attention *a, const void *data, fa_strides s) {
+  return are_aligned(a, data, s, 16 / fa_attention_element_bytes(a));
 }
 
 bool fa_cache_is_aligned(const fa_attention *a, const void *data, fa_strides s) {
@@ -44,10 +49,10 @@ bool fa_bias_is_aligned(const fa_attention *a, const void *data, fa_strides s) {
 }
 
 bool fa_attention_is_aligned(const fa_attention *a) {
-  const int64_t n = 16 / fa_attention_element_bytes(a);
+  const int64_t n = 16 / fa_attention_operand_bytes(a);
   return a->head_dim % n == 0 && fa_attention_head_dim_v(a) % n == 0 &&
-         fa_rows_are_aligned(a, a->q, a->q_stride) && fa_rows_are_aligned(a, a->k, a->k_stride) &&
-         fa_rows_are_aligned(a, a->v, a->v_stride) && fa_rows_are_aligned(a, a->o, a->o_stride);
+         are_aligned(a, a->q, a->q_stride, n) && are_aligned(a, a->k, a->k_stride, n) &&
+         are_aligned(a, a->v, a->v_stride, n) && fa_rows_are_aligned(a, a->o, a->o_stride);
 }
 
 static int window_bound(int64_t bound, int64_t length) {
@@ -125,6 +130,8 @@ void fa_attention_params_fill(const fa_attention *a, fa_attention_params *p) {
   p->softcap = (float)a->softcap;
   p->alibi_slopes = a->alibi_slopes;
   p->alibi_batch_stride = a->alibi_batch_stride;
+  p->descale = (fa_kernel_descales){a->q_descale, a->k_descale, a->v_descale, a->descale_batch_stride,
+                                    a->descale_head_stride};
   p->sinks = a->sinks;
   p->sinks_in_lse = !a->sinks || a->sinks_in_lse;
   fill_dropout(a, p);

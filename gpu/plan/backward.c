@@ -24,6 +24,7 @@ fa_status fa_fast_backward_find(const fa_attention *a, bool aligned, const fa_ke
 fa_status fa_backward_supported(const fa_attention *a, const fa_gradients *g, const fa_kernel_device *device,
                                 fa_error *err) {
   fa_flash_backward_kernels kernels;
+  if (a->e4m3) return fa_eight_refuse(a, "there is no backward pass", err);
   if (fa_choose_backward(a, g) == FA_KERNELS_MEMEFF) return fa_choose_check(a, g, err);
   return fa_fast_backward_find(a, true, device, &kernels, err);
 }

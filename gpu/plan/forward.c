@@ -25,7 +25,13 @@ const fa_kernel *fa_forward_kernel(const fa_attention *a, bool aligned, const fa
   return k;
 }
 
+static fa_status eight_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
+  if (!device || fa_hopper_forward_find(fa_kernel_wanted(a, true), a->seqlen_k, true, device)) return FA_OK;
+  return fa_fail(err, FA_ERR_UNSUPPORTED, "e4m3: its kernels are for compute capability 9.0 (Hopper) alone");
+}
+
 fa_status fa_forward_supported(const fa_attention *a, const fa_kernel_device *device, fa_error *err) {
+  if (a->e4m3) return eight_supported(a, device, err);
   if (a->splits > 1) return fa_split_supported(a, device, err);
   return fa_forward_kernel(a, true, device, err) ? FA_OK : FA_ERR_UNSUPPORTED;
 }
@@ -42,6 +48,16 @@ static void add_portable(const fa_attention *a, const fa_kernel *k, fa_plan *out
   l->writes = FA_WRITES_FORWARD | FA_WRITES(FA_T_P_DEBUG);
 }
 
+/* Without a device the call is only checked: there is no other kernel, and no workspace. */
+static fa_status add_eight(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
+                           fa_error *err) {
+  const fa_status status = eight_supported(a, device, err);
+  if (status != FA_OK || !device || fa_attention_is_empty(a) || fa_hopper_add_forward(a, device, out))
+    return status;
+  return fa_fail(err, FA_ERR_UNSUPPORTED,
+                 "e4m3: rows of q, k, v and o must begin on 16 bytes, and their strides be positive");
+}
+
 fa_status fa_plan_forward(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
   const fa_attention *a = call->a;
   fa_status status = fa_attention_check_problem(a, err);
@@ -49,6 +65,10 @@ fa_status fa_plan_forward(const fa_call *call, const fa_kernel_device *device, f
   if (status == FA_OK) status = fa_range_check("splits", a->splits, 0, FA_MAX_SPLITS_OF_KEYS, err);
   if (status != FA_OK) return status;
   out->aligned = fa_attention_is_aligned(a);
+  if (a->e4m3) {
+    out->name = "hopper_forward";
+    return add_eight(a, device, out, err);
+  }
   const int n_splits = fa_split_count(call, device);
   if (n_splits > 1) return fa_split_add_forward(call, device, n_splits, out, err);
   const bool whole = out->aligned && (!a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride));

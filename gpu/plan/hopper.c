@@ -11,7 +11,7 @@
 /* What the maps and the kernels' own restrictions allow, beside their abilities. */
 static bool is_possible(const fa_attention *a, const fa_kernel_device *device) {
   return device && device->hopper && !fa_attention_is_empty(a) && fa_choose_forward(a) == FA_KERNELS_FLASH &&
-         a->seqlen_q > 0 && a->seqlen_k > 0 && a->chunk == 0 && fa_attention_is_aligned(a);
+         a->seqlen_q > 0 && (a->seqlen_k > 0 || a->e4m3) && a->chunk == 0 && fa_attention_is_aligned(a);
 }
 
 static bool has_lengths(const fa_attention *a) {
@@ -54,11 +54,21 @@ static int64_t all_keys(const fa_attention *a) {
 
 /* ---- forward ---- */
 
+/* Of q, k or v, or of e4m3 pairs of its columns as one of 16 bits: boxes of 64 are rows of 128 bytes either way. Without
+ * keys nothing is loaded, but a map has one all the same. */
+static bool fill_operand_map(fa_tensor_map *map, const fa_attention *a, const void *base, fa_strides s,
+                             int64_t rows, int64_t heads, int64_t head_dim, int box_rows) {
+  const int in_one = 2 / fa_attention_operand_bytes(a);
+  return fill_map(map, a, rows > 0 ? base : a->q,
+                  (fa_strides){s.batch / in_one, s.row / in_one, s.head / in_one}, rows > 0 ? rows : 1, heads,
+                  head_dim / in_one, box_rows);
+}
+
 static bool fill_forward_maps(const fa_attention *a, const fa_kernel *k, fa_hopper_params *p) {
   const int64_t head_dim_v = fa_attention_head_dim_v(a), rows = all_rows(a), keys = all_keys(a);
-  return fill_map(&p->q, a, a->q, a->q_stride, rows, a->heads_q, a->head_dim, 64) &&
-         fill_map(&p->k, a, a->k, a->k_stride, keys, a->heads_kv, a->head_dim, k->block_n) &&
-         fill_map(&p->v, a, a->v, a->v_stride, keys, a->heads_kv, head_dim_v, k->block_n) &&
+  return fill_operand_map(&p->q, a, a->q, a->q_stride, rows, a->heads_q, a->head_dim, 64) &&
+         fill_operand_map(&p->k, a, a->k, a->k_stride, keys, a->heads_kv, a->head_dim, k->block_n) &&
+         fill_operand_map(&p->v, a, a->v, a->v_stride, keys, a->heads_kv, head_dim_v, k->block_n) &&
          fill_map(&p->o, a, a->o, a->o_stride, rows, a->heads_q, head_dim_v, 16);
 }
 
@@ -66,7 +76,8 @@ static bool fill_forward_maps(const fa_attention *a, const fa_kernel *k, fa_hopp
  * differ in length, and the long ones are to come first. Else row blocks of one head follow one another. */
 static int section_of(const fa_attention *a, bool uneven) {
   const int64_t cache = (int64_t)32 << 20, heads = a->batch * a->heads_q;
-  const int64_t of_kv_head = a->seqlen_k * (a->head_dim + fa_attention_head_dim_v(a)) * 2;
+  const int64_t of_kv_head =
+      a->seqlen_k * (a->head_dim + fa_attention_head_dim_v(a)) * fa_attention_operand_bytes(a);
   int64_t n = 1;
   while (uneven && 2 * n <= heads && 2 * n * of_kv_head / (a->heads_q / a->heads_kv) <= cache) n *= 2;
   return (int)n;

@@ -50,6 +50,7 @@ static void clear(fa_plan *p) {
 /* Splits are kernels of their own: whoever asks for them is told what these do not take. */
 bool fa_call_is_flex(const fa_call *call) {
   const fa_attention *a = call->a;
+  if (a && a->e4m3) return false;
   if (call->kind == FA_CALL_BACKWARD) return a && call->g && fa_choose_flex(a, call->g);
   if (call->kind == FA_CALL_CACHE) return a && fa_cache_is_gathered(a) && fa_choose_flex(a, NULL);
   if (call->kind != FA_CALL_FORWARD || !a) return false;

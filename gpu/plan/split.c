@@ -43,6 +43,7 @@ static int choose(const fa_call *call, const fa_kernel_device *device) {
 }
 
 int fa_split_count(const fa_call *call, const fa_kernel_device *device) {
+  if (call->a->e4m3) return 1;
   return call->a->splits ? (int)call->a->splits : choose(call, device);
 }
 

@@ -19,13 +19,14 @@
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 
-#include "gpu/kernels/hopper/forward_mainloop.cuh"
+#include "gpu/kernels/hopper/eight_mainloop.cuh"
 #include "gpu/kernels/hopper/forward_produce.cuh"
 #include "gpu/kernels/hopper/forward_store.cuh"
 
 namespace fa {
 
-template <class C> FA_DEVICE work_tile fetch_work_tile(const fa_attention_params &p, pipeline_state<2> tile_pipe) {
+template <class C>
+FA_DEVICE work_tile fetch_work_tile(const fa_attention_params &p, pipeline_state<2> tile_pipe) {
   mbarrier_wait(hopper_barriers<C>::tile_full(tile_pipe.stage()), tile_pipe.phase());
   return read_work_tile<C>(p, tile_pipe);
 }
@@ -34,8 +35,7 @@ template <class C> FA_DEVICE work_tile fetch_work_tile(const fa_attention_params
 template <class C> FA_DEVICE void hopper_pass_work_tile(hopper_consumer<C> &c, const work_tile &work) {
   typedef hopper_barriers<C> bar;
   FA_NO_UNROLL
-  for (int i = work.blocks.begin; i < work.blocks.end; ++i)
-    hopper_skip_key_tile<C>(c, i > work.blocks.begin);
+  for (int i = work.blocks.begin; i < work.blocks.end; ++i) hopper_skip_key_tile<C>(c, i > work.blocks.begin);
   mbarrier_wait(bar::q_full(c.group), c.q.phase());
   sync_warp();
   hopper_release(bar::q_empty(c.group), c.thread);
@@ -44,7 +44,8 @@ template <class C> FA_DEVICE void hopper_pass_work_tile(hopper_consumer<C> &c, c
 
 /* A work tile without keys, or without rows for this group. */
 template <class C>
-FA_DEVICE void hopper_skip_work_tile(hopper_consumer<C> &c, const fa_attention_params &p, const work_tile &work) {
+FA_DEVICE void hopper_skip_work_tile(hopper_consumer<C> &c, const fa_attention_params &p,
+                                     const work_tile &work) {
   if (work.blocks.begin >= work.blocks.end)
     hopper_store_fully_masked<C>(p, work, c.group, c.thread);
   else
@@ -62,7 +63,10 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
     if (own.begin < own.end) {
       float o[C::D / 8][4] = {};
       row_state rows[2];
-      hopper_mainloop<C>(c, o, rows, p.f, work, own);
+      if constexpr (C::EIGHT)
+        hopper_eight_mainloop<C>(c, o, rows, p.f, work, own);
+      else
+        hopper_mainloop<C>(c, o, rows, p.f, work, own);
       FA_NO_UNROLL
       for (int i = own.begin; C::SKIPS && i > work.blocks.begin; --i) hopper_skip_key_tile<C>(c, true);
       /* read again rather than kept in registers */
@@ -78,7 +82,8 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
     sync_warp();
     hopper_release(hopper_barriers<C>::tile_empty(c.tile_pipe.stage()), thread);
   }
-  if (!C::DIRECT && thread % 32 == 0) tma_store_wait_read<0>(); /* shared memory must outlive the stores that
+  if (!C::DIRECT && thread % 32 == 0)
+    tma_store_wait_read<0>(); /* shared memory must outlive the stores that
                                                                    read it */
 }
 
@@ -91,6 +96,8 @@ template <class C> FA_DEVICE void hopper_forward(const fa_hopper_params &p) {
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
     if (thread == 0) hopper_produce<C>(p);
+    if constexpr (C::EIGHT)
+      if (thread >= 32) hopper_transpose_values<C>(p.f, uniform(thread / 32) - 1, thread % 32);
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_consume<C>(p, uniform(group - 1), thread % 128);

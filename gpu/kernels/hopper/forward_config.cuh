@@ -2,10 +2,10 @@
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_CONFIG_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_CONFIG_CUH
 
-#include "gpu/kernels/parts/kind.cuh"
-#include "gpu/kernels/mods/call.cuh"
 #include "gpu/kernels/hopper/common.cuh"
+#include "gpu/kernels/mods/call.cuh"
 #include "gpu/kernels/params/hopper.h"
+#include "gpu/kernels/parts/kind.cuh"
 
 namespace fa {
 
@@ -15,45 +15,61 @@ template <kernel_kind KIND> struct hopper_mods_of { typedef no_mods type; };
 template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
 #endif
 
+template <class T, bool EIGHT> struct hopper_element { typedef T type; };
+template <class T> struct hopper_element<T, true> { typedef e4m3 type; };
+
 template <class T_, int D_, kernel_kind KIND_, int GROUPS_, int BN_, bool APART_, int LAZY_ = 0,
-          bool VARLEN_ = true, int STAGES_ = 2>
+          bool VARLEN_ = true, int STAGES_ = 2, bool EIGHT_ = false>
 struct hopper_forward_config : kernel_kind_traits<KIND_> {
-  typedef T_ T;
+  typedef T_ T; /* of O, and without EIGHT of Q, K and V */
   typedef typename hopper_mods_of<KIND_>::type MODS;
   static constexpr kernel_kind KIND = KIND_;
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
   static constexpr bool APART = APART_, VARLEN = VARLEN_;
   static constexpr bool CACHE = false; /* hopper_cache_config has it */
-  static constexpr int LOADERS = 0;    /* warps that read published work tiles to load their tensors */
-  static constexpr bool DIRECT = !APART && KIND == plain, IN_Q = !APART && !DIRECT;
+  /* Q, K and V are e4m3, and a warpgroup multiplies by V transposed: three warps make that of what is loaded */
+  static constexpr bool EIGHT = EIGHT_;
+  typedef typename hopper_element<T_, EIGHT_>::type ELEMENT;
+  static constexpr int TRANSPOSERS = EIGHT ? 3 : 0;
+  static constexpr bool OVERLAPS =
+      D == 64 || (D == 128 && KIND == plain); /* of EIGHT: others have no registers for it */
+  static constexpr bool DIRECT = EIGHT || (!APART && KIND == plain), IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
   /* of the mainloop: warpgroups issue in turns; the first row's exponentials come before O is waited for */
   static constexpr bool TURNS = GROUPS == 3 || (KIND == plain && D == 128), BY_ROW = GROUPS == 2;
   /* groups may skip whole key blocks, and there are registers for the test */
   static constexpr bool SKIPS = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
-  static constexpr int PANELS = (D + 63) / 64;
+  static constexpr int LOADERS = TRANSPOSERS; /* warps of the producer that read published work tiles */
+  static constexpr int PANEL_COLUMNS = EIGHT ? 128 : 64, PANELS = (D + PANEL_COLUMNS - 1) / PANEL_COLUMNS;
   static constexpr int Q_PANEL = 64 * 128, KV_PANEL = BN * 128; /* bytes */
   static constexpr int Q_BYTES = PANELS * Q_PANEL, KV_BYTES = PANELS * KV_PANEL;
   static constexpr int K_AT = GROUPS * Q_BYTES, V_AT = K_AT + STAGES * KV_BYTES;
+  static constexpr int V_BYTES = EIGHT ? D * BN : KV_BYTES; /* transposed: D rows */
+  static constexpr int LOADED_V_AT = EIGHT ? V_AT + STAGES * V_BYTES : V_AT;
   static constexpr int O_AT = APART ? V_AT + STAGES * KV_BYTES : 0;
-  static constexpr int BARRIERS_AT = V_AT + STAGES * KV_BYTES + (APART ? GROUPS * Q_BYTES : 0);
-  static constexpr int N_BARRIERS = 2 * GROUPS + 4 * STAGES + 4;
+  static constexpr int BARRIERS_AT = LOADED_V_AT + STAGES * KV_BYTES + (APART ? GROUPS * Q_BYTES : 0);
+  static constexpr int N_BARRIERS = 2 * GROUPS + (EIGHT ? 6 : 4) * STAGES + 4;
+  static constexpr float P_LOG2 =
+      EIGHT ? 8.0f : 0.0f; /* P is 2^P_LOG2 times the weights: so e4m3 has the small ones too */
+  static constexpr float P_UNIT = EIGHT ? 0x1p-8f : 1.0f;
   static constexpr int BIAS_AT = 0; /* no bias */
   /* what the producer publishes: two work tiles, and the flex_tile in each stage of K */
   static constexpr int WORK_TILE_BYTES = 32, WORK_TILES_AT = (BARRIERS_AT + 8 * N_BARRIERS + 15) / 16 * 16,
                        FLEX_TILES_AT = WORK_TILES_AT + 2 * WORK_TILE_BYTES;
   static constexpr int SHARED_BYTES = FLEX_TILES_AT + (MODS::ANY ? 4 * STAGES : 0);
   /* of 64 K registers: the equal shares of the launch bounds are moved to where they are needed */
-  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : D > 192 || BN > 160 ? 24 : 40;
-  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : D > 192 || BN > 160 ? 240 : 232;
+  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : !EIGHT && (D > 192 || BN > 160) ? 24 : 40;
+  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : !EIGHT && (D > 192 || BN > 160) ? 240 : 232;
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
   static_assert(BN % 32 == 0 || KIND_ != dropout, "dropout decides on 32 keys at once");
   static_assert(D % 16 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
+  static_assert(!EIGHT || (BN == 128 && GROUPS == 2), "a row of V transposed is one of a panel");
 };
 
-/* full: the data have arrived; empty: all consumers have released the stage. */
+/* full: the data have arrived; empty: all consumers have released the stage. loaded_v: V as it is loaded, which is V as it
+ * is multiplied by, unless that is made of it. */
 template <class C> struct hopper_barriers {
   FA_DEVICE static uint32_t at(int i) { return shared_base() + C::BARRIERS_AT + 8 * i; }
   FA_DEVICE static uint32_t q_full(int group) { return at(group); }
@@ -64,6 +80,12 @@ template <class C> struct hopper_barriers {
   FA_DEVICE static uint32_t v_empty(int stage) { return at(2 * C::GROUPS + 3 * C::STAGES + stage); }
   FA_DEVICE static uint32_t tile_full(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + stage); }
   FA_DEVICE static uint32_t tile_empty(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + 2 + stage); }
+  FA_DEVICE static uint32_t loaded_v_full(int stage) {
+    return C::EIGHT ? at(2 * C::GROUPS + 4 * C::STAGES + 4 + stage) : v_full(stage);
+  }
+  FA_DEVICE static uint32_t loaded_v_empty(int stage) {
+    return C::EIGHT ? at(2 * C::GROUPS + 5 * C::STAGES + 4 + stage) : v_empty(stage);
+  }
 };
 
 template <class C> FA_DEVICE void hopper_init_barriers() {
@@ -77,8 +99,12 @@ template <class C> FA_DEVICE void hopper_init_barriers() {
   for (int s = 0; s < C::STAGES; ++s) {
     mbarrier_init(bar::k_full(s), 1);
     mbarrier_init(bar::k_empty(s), 4 * C::GROUPS);
-    mbarrier_init(bar::v_full(s), 1);
+    mbarrier_init(bar::v_full(s), C::EIGHT ? C::TRANSPOSERS : 1);
     mbarrier_init(bar::v_empty(s), 4 * C::GROUPS);
+    if (C::EIGHT) {
+      mbarrier_init(bar::loaded_v_full(s), 1);
+      mbarrier_init(bar::loaded_v_empty(s), C::TRANSPOSERS);
+    }
   }
   FA_NO_UNROLL
   for (int s = 0; s < 2; ++s) {

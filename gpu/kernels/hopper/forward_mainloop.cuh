@@ -59,11 +59,11 @@ template <class C>
 FA_DEVICE void hopper_gemm_qk(float (&s)[C::BN / 8][4], const hopper_descriptors &d, int stage) {
   const uint32_t k = d.k + stage * (C::KV_BYTES >> 4);
   FA_UNROLL
-  for (int i = 0; i < C::D / 16; ++i)
+  for (int i = 0; i < C::D * 64 / C::PANEL_COLUMNS / 16; ++i) /* of 32 bytes */
     wgmma_ss<0, 0>(
         s, descriptor_at(d.q, i / 4 * C::Q_PANEL + i % 4 * 32),
         hopper_with_low_word(hopper_rows_descriptor(0), k + ((i / 4 * C::KV_PANEL + i % 4 * 32) >> 4)), i > 0,
-        typename C::T());
+        typename C::ELEMENT());
   wgmma_commit();
 }
 template <class C>
@@ -124,7 +124,7 @@ template <class C> FA_DEVICE bool hopper_is_ragged(const fa_attention_params &p,
 template <class C>
 FA_DEVICE block_range hopper_group_blocks(const fa_attention_params &p, const work_tile &work, int group) {
   const int row0 = work.row0 + 64 * group;
-  if (!C::CACHE && hopper_is_ragged<C>(p, work)) return work.blocks;
+  if (!C::CACHE && !C::EIGHT && hopper_is_ragged<C>(p, work)) return work.blocks;
   if (row0 >= hopper_n_rows<C>(work)) return {work.blocks.begin, work.blocks.begin};
   if (!C::SKIPS) return work.blocks;
   block_range own = visible_blocks<C::BN>(p, work.seq, row0, row0 + 64);
@@ -196,10 +196,10 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   wgmma_wait<0>(s[0]);
   hopper_release(bar::k_empty(k.stage()), c.thread);
   if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);
-  hopper_logits<C>(s, p, work, slope, row0, block, unmasked, c.thread);
-  hopper_shifts<C>(s[0], shift, rescale, rows, p);
+  hopper_logits<C>(s, p, {}, work, slope, row0, block, unmasked, c.thread);
+  hopper_shifts<C>(s[0], shift, rescale, rows, p, {});
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) hopper_row_exp<C>(s[0], r, shift, rescale, rows, p);
+  for (int r = 0; r < 2; ++r) hopper_row_exp<C>(s[0], r, shift, rescale, rows, p, {});
   hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   k.next();
   if (C::BY_ROW && i > begin) mbarrier_wait(bar::k_full(k.stage()), k.phase());
@@ -217,18 +217,18 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(k.stage()), c.thread);
     if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);
-    hopper_logits<C>(s, p, work, slope, row0, block, unmasked, c.thread);
-    hopper_shifts<C>(s[0], shift, rescale, rows, p);
+    hopper_logits<C>(s, p, {}, work, slope, row0, block, unmasked, c.thread);
+    hopper_shifts<C>(s[0], shift, rescale, rows, p, {});
     k.next();
     if (C::BY_ROW) {
-      hopper_row_exp<C>(s[0], 0, shift, rescale, rows, p);
+      hopper_row_exp<C>(s[0], 0, shift, rescale, rows, p, {});
       if (i > begin) mbarrier_wait(bar::k_full(k.stage()), k.phase());
     }
     wgmma_wait<0>(o);
     hopper_release(bar::v_empty(v.stage()), c.thread);
     hopper_rescale<C>(o, rescale);
-    if (!C::BY_ROW) hopper_row_exp<C>(s[0], 0, shift, rescale, rows, p);
-    hopper_row_exp<C>(s[0], 1, shift, rescale, rows, p);
+    if (!C::BY_ROW) hopper_row_exp<C>(s[0], 0, shift, rescale, rows, p, {});
+    hopper_row_exp<C>(s[0], 1, shift, rescale, rows, p, {});
     hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
   }
   const pipeline_state<C::STAGES> v = k.before();

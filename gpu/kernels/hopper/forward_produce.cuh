@@ -21,7 +21,8 @@ template <class C> struct hopper_producer {
     hopper_load<C::PANELS, C::KV_PANEL>(shared, map, full, work.seq.k_row + block.tile * C::BN,
                                         work.head / p.f.heads_per_kv, work_tile_map_batch(p.f, work));
   }
-  FA_DEVICE static void load_k(const fa_hopper_params &p, const work_tile &work, pipeline k, flex_tile block) {
+  FA_DEVICE static void load_k(const fa_hopper_params &p, const work_tile &work, pipeline k,
+                               flex_tile block) {
     mbarrier_wait(bar::k_empty(k.stage()), k.phase() ^ 1);
     if (C::FLEX) /* ordered by the arrival that comes with the load */
       store_shared4(shared_base() + C::FLEX_TILES_AT + 4 * k.stage(),
@@ -29,10 +30,11 @@ template <class C> struct hopper_producer {
     load_keys(shared_base() + C::K_AT + k.stage() * C::KV_BYTES, &p.k, bar::k_full(k.stage()), p, work,
               block);
   }
-  FA_DEVICE static void load_v(const fa_hopper_params &p, const work_tile &work, pipeline v, flex_tile block) {
-    mbarrier_wait(bar::v_empty(v.stage()), v.phase() ^ 1);
-    load_keys(shared_base() + C::V_AT + v.stage() * C::KV_BYTES, &p.v, bar::v_full(v.stage()), p, work,
-              block);
+  FA_DEVICE static void load_v(const fa_hopper_params &p, const work_tile &work, pipeline v,
+                               flex_tile block) {
+    mbarrier_wait(bar::loaded_v_empty(v.stage()), v.phase() ^ 1);
+    load_keys(shared_base() + C::LOADED_V_AT + v.stage() * C::KV_BYTES, &p.v, bar::loaded_v_full(v.stage()),
+              p, work, block);
   }
   FA_DEVICE void load_q(const fa_hopper_params &p, const work_tile &work) {
     FA_NO_UNROLL
@@ -45,8 +47,8 @@ template <class C> struct hopper_producer {
     q.next();
   }
   /* Returns the scheduler's next tile, which it asks for as late as the answer comes in time: who is busy longer gets less. */
-  FA_DEVICE int load(const fa_hopper_params &p, const work_tile &work, const tile_walk<typename C::MODS> &walk,
-                     tile_scheduler &scheduler) {
+  FA_DEVICE int load(const fa_hopper_params &p, const work_tile &work,
+                     const tile_walk<typename C::MODS> &walk, tile_scheduler &scheduler) {
     int next = 0;
     flex_tile ahead = walk.at(walk.end() - 1);
     load_k(p, work, kv, ahead);

@@ -23,7 +23,8 @@ FA_DEVICE float hopper_row_max(const float (&s)[TILES][4], int r, float scale_lo
  * so far. FAR: logits may be as low as -FLT_MAX, which has no finite value in units of log2; if a warp has such a maximum,
  * it is subtracted first. */
 template <int TILES, bool FAR>
-FA_DEVICE float hopper_row_shift(float (&s)[TILES][4], int r, float scale_log2, float m, row_state &row, float &rescale) {
+FA_DEVICE float hopper_row_shift(float (&s)[TILES][4], int r, float scale_log2, float m, row_state &row,
+                                 float &rescale) {
   float shift = m == -infinity() ? 0.0f : multiply(m, scale_log2), before = row.max;
   if (FAR && any_lane(fabsf(shift) == infinity())) {
     const float base = m == -infinity() ? 0.0f : m;
@@ -53,8 +54,8 @@ FA_DEVICE flex_pair hopper_flex_pair(const work_tile &work, int row, int key) {
 /* score_mod. row, key: of the thread's first pair. The loop has rows innermost, so that what depends on the
  * key alone is computed once for both. */
 template <class C>
-FA_DEVICE void hopper_apply_score_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
-                             int row, int key) {
+FA_DEVICE void hopper_apply_score_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p,
+                                      const work_tile &work, int row, int key) {
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
     FA_UNROLL
@@ -70,8 +71,8 @@ FA_DEVICE void hopper_apply_score_mod(float (&s)[C::BN / 8][4], const fa_attenti
  * exists for four pairs only, in a loop that collects one bit per pair. For pairs outside the sequence a
  * neighbour is tested, since the map has nothing there. */
 template <class C>
-FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
-                           int kind, int row, int key) {
+FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p,
+                                     const work_tile &work, int kind, int row, int key) {
   constexpr int HALF = C::BN / 16;
   const int last_row = work.seq.len_q - 1, last_key = work.seq.len_k - 1;
   FA_UNROLL
@@ -82,7 +83,7 @@ FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attentio
       FA_UNROLL
       for (int e = 0; e < 4; ++e) {
         const flex_pair at = hopper_flex_pair(work, min_int(row + e / 2 * 8, last_row),
-                                         min_int(key + 8 * (half * HALF + n) + e % 2, last_key));
+                                              min_int(key + 8 * (half * HALF + n) + e % 2, last_key));
         if (!flex_visible<typename C::MODS>(p.flex, kind, at)) masked |= 1u << (4 * n + e);
       }
     }
@@ -100,8 +101,8 @@ FA_DEVICE uint32_t hopper_columns(int limit) {
 
 /* mask_scores with one bit per pair, which takes less work than two comparisons. */
 template <class C>
-FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work, int row,
-                           int col) {
+FA_DEVICE void hopper_mask(float (&s)[C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
+                           int row, int col) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     int at = row + 8 * r;
@@ -130,10 +131,27 @@ FA_DEVICE block_range hopper_unmasked_blocks(const fa_attention_params &p, const
   return {uniform((lo + C::BN - 1) / C::BN), uniform(max_int(hi, 0) / C::BN)};
 }
 
+/* What a work tile's scores, and its values, are multiplied by. */
+struct hopper_descales {
+  float scores = 1.0f, values = 1.0f;
+};
+template <class C>
+FA_DEVICE hopper_descales hopper_load_descales(const fa_attention_params &p, const work_tile &work) {
+  hopper_descales d;
+  if constexpr (C::EIGHT) {
+    const int64_t at = work.batch * p.descale.batch + work.head / p.heads_per_kv * p.descale.head;
+    if (p.descale.q) d.scores = load_global(p.descale.q + at);
+    if (p.descale.k) d.scores *= load_global(p.descale.k + at);
+    if (p.descale.v) d.values = load_global(p.descale.v + at);
+  }
+  return d;
+}
+
 /* Scores become logits, if the kernel has logits, and what is masked becomes -inf. */
 template <class C>
-FA_DEVICE void hopper_logits(float (&s)[1][C::BN / 8][4], const fa_attention_params &p, const work_tile &work,
-                             float slope, int row0, flex_tile block, block_range unmasked, int thread) {
+FA_DEVICE void hopper_logits(float (&s)[1][C::BN / 8][4], const fa_attention_params &p,
+                             const hopper_descales &descale, const work_tile &work, float slope, int row0,
+                             flex_tile block, block_range unmasked, int thread) {
   /* opaque: what the rare branch needs is computed inside it, not kept in registers across the loop */
   const int first = opaque(row0), key0 = block.tile * C::BN;
   if constexpr (C::FLEX) {
@@ -141,39 +159,42 @@ FA_DEVICE void hopper_logits(float (&s)[1][C::BN / 8][4], const fa_attention_par
     if (C::MODS::has_score(p.flex)) hopper_apply_score_mod<C>(s[0], p, work, row, key);
     if (block.kind != FA_FLEX_FULL) hopper_apply_mask_mod<C>(s[0], p, work, block.kind, row, key);
   } else if constexpr (C::SOFTCAP) {
-    cap_scores<C>(s, p.scale, p.softcap);
+    cap_scores<C>(s, p.scale * descale.scores, p.softcap);
   } else if constexpr (C::ALIBI) { /* the distance from shift: masks are bottom-right here, and len_q would
                                       take a register */
     const int distance =
         first + score_row<C>(opaque(thread), 0) + work.seq.shift - key0 - score_col(opaque(thread));
-    add_alibi<C>(s, p.scale, slope, static_cast<float>(distance));
+    add_alibi<C>(s, p.scale * descale.scores, slope, static_cast<float>(distance));
   }
   if (block.tile < unmasked.begin || block.tile >= unmasked.end)
     hopper_mask<C>(s[0], p, work, first + score_row<C>(opaque(thread), 0), key0 + score_col(opaque(thread)));
 }
 
-template <class C> FA_DEVICE float hopper_scale_log2(const fa_attention_params &p) {
-  return hopper_has_logits<C>(p) ? LOG2E : p.scale_log2;
+template <class C>
+FA_DEVICE float hopper_scale_log2(const fa_attention_params &p, const hopper_descales &descale) {
+  return hopper_has_logits<C>(p) ? LOG2E : p.scale_log2 * descale.scores;
 }
 
 /* Both rows' new maxima first, so that neither waits for the other's shuffles; then what follows from them. */
 template <class C>
-FA_DEVICE void hopper_shifts(float (&s)[C::BN / 8][4], float (&shift)[2], float (&rescale)[2], row_state (&rows)[2],
-                             const fa_attention_params &p) {
-  const float scale_log2 = hopper_scale_log2<C>(p);
+FA_DEVICE void hopper_shifts(float (&s)[C::BN / 8][4], float (&shift)[2], float (&rescale)[2],
+                             row_state (&rows)[2], const fa_attention_params &p,
+                             const hopper_descales &descale) {
+  const float scale_log2 = hopper_scale_log2<C>(p, descale);
   float m[2];
   FA_UNROLL
   for (int r = 0; r < 2; ++r) m[r] = hopper_row_max<C::BN / 8, C::LAZY>(s, r, scale_log2, rows[r]);
   FA_UNROLL
   for (int r = 0; r < 2; ++r)
-    shift[r] = hopper_row_shift<C::BN / 8, C::FLEX>(s, r, scale_log2, m[r], rows[r], rescale[r]);
+    shift[r] = hopper_row_shift<C::BN / 8, C::FLEX>(s, r, scale_log2, m[r], rows[r], rescale[r]) - C::P_LOG2;
 }
 
 /* A row's logits become exponentials. */
 template <class C>
-FA_DEVICE void hopper_row_exp(float (&s)[C::BN / 8][4], int r, const float (&shift)[2], const float (&rescale)[2],
-                              row_state (&rows)[2], const fa_attention_params &p) {
-  const float scale_log2 = hopper_scale_log2<C>(p);
+FA_DEVICE void hopper_row_exp(float (&s)[C::BN / 8][4], int r, const float (&shift)[2],
+                              const float (&rescale)[2], row_state (&rows)[2], const fa_attention_params &p,
+                              const hopper_descales &descale) {
+  const float scale_log2 = hopper_scale_log2<C>(p, descale);
   float sum = 0.0f;
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
@@ -198,8 +219,8 @@ template <class C> FA_DEVICE void hopper_rescale(float (&o)[C::D / 8][4], const 
 /* Converts an accumulator to A fragments of P in place, with dropout. row0: of the group's rows. */
 template <class C>
 FA_DEVICE void hopper_convert_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
-                              const fa_attention_params &p, const work_tile &work, int row0, int key0,
-                              int thread) {
+                                const fa_attention_params &p, const work_tile &work, int row0, int key0,
+                                int thread) {
   uint32_t words[4];
   FA_UNROLL
   for (int i = 0; i < C::BN / 16; ++i) {

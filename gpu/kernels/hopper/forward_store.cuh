@@ -14,8 +14,8 @@ FA_DEVICE float *hopper_lse(const fa_attention_params &p, const work_tile &work,
 
 /* Stores those of a warp's 16 rows that exist, where the next sequence's rows follow in memory. */
 template <class C>
-FA_DEVICE void hopper_store_ragged_rows(const fa_attention_params &p, uint32_t tile, const work_tile &work, int row0,
-                                int lane) {
+FA_DEVICE void hopper_store_ragged_rows(const fa_attention_params &p, uint32_t tile, const work_tile &work,
+                                        int row0, int lane) {
   uint16_t *const to = p.o + (work.seq.q_row + row0) * p.o_stride.row + work.head * p.o_stride.head;
   FA_NO_UNROLL
   for (int i = lane; i < 16 * (C::D / 8); i += 32) {
@@ -29,7 +29,7 @@ FA_DEVICE void hopper_store_ragged_rows(const fa_attention_params &p, uint32_t t
 /* Stores the warp's rows of O from registers, times the factors of a thread's two rows. */
 template <class C>
 FA_DEVICE void hopper_store_o_rows(const fa_attention_params &p, const float (&o)[C::D / 8][4],
-                                 const float (&factor)[2], const work_tile &work, int row, int lane) {
+                                   const float (&factor)[2], const work_tile &work, int row, int lane) {
   const int64_t first = work.batch * p.o_stride.batch + (work.seq.q_row + row) * p.o_stride.row +
                         work.head * p.o_stride.head + lane % 4 * 8;
   FA_UNROLL
@@ -53,8 +53,8 @@ FA_DEVICE void hopper_store_o_rows(const fa_attention_params &p, const float (&o
  * before writing there. */
 template <class C>
 FA_DEVICE void hopper_store_o_tile(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
-                                 const float (&factor)[2], const work_tile &work, int group, int warp,
-                                 int row0, int lane) {
+                                   const float (&factor)[2], const work_tile &work, int group, int warp,
+                                   int row0, int lane) {
   const uint32_t tile = shared_base() + C::O_AT + group * C::Q_BYTES + warp * (16 * 128);
   if (C::APART && lane == 0) tma_store_wait_read<0>();
   sync_warp();
@@ -78,15 +78,17 @@ FA_DEVICE void hopper_store_o_tile(const fa_hopper_params &p, const float (&o)[C
 /* Normalises, and stores the warp's 16 rows of O and LSE. */
 template <class C>
 FA_DEVICE void hopper_epilogue(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
-                            const row_state (&rows)[2], const work_tile &work, int group, int thread) {
+                               const row_state (&rows)[2], const work_tile &work, int group, int thread) {
   const int warp = thread / 32, lane = thread % 32, row0 = work.row0 + 64 * group + 16 * warp;
+  const hopper_descales descale = hopper_load_descales<C>(p.f, work);
   float factor[2];
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int row = row0 + lane / 4 + 8 * r;
-    const float scale = hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale;
-    const finished_row end = finish_row(p.f, work.head, rows[r].max * scale, quad_sum(rows[r].sum),
-                                        C::DROPOUT ? p.f.dropout_scale : 1.0f);
+    const float scale = hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale * descale.scores;
+    const finished_row end =
+        finish_row(p.f, work.head, rows[r].max * scale, quad_sum(rows[r].sum) * C::P_UNIT,
+                   C::DROPOUT ? p.f.dropout_scale : descale.values * C::P_UNIT);
     factor[r] = end.factor;
     if (lane % 4 == 0 && row < work.seq.len_q) store_global(hopper_lse(p.f, work, row), end.lse);
   }
@@ -98,7 +100,8 @@ FA_DEVICE void hopper_epilogue(const fa_hopper_params &p, const float (&o)[C::D 
 
 /* Fully masked rows. */
 template <class C>
-FA_DEVICE void hopper_store_fully_masked(const fa_attention_params &p, const work_tile &work, int group, int thread) {
+FA_DEVICE void hopper_store_fully_masked(const fa_attention_params &p, const work_tile &work, int group,
+                                         int thread) {
   const int row0 = work.row0 + 64 * group, chunks = p.head_dim_v / 8;
   FA_NO_UNROLL
   for (int i = thread; i < 64 * chunks; i += 128) {

@@ -12,10 +12,16 @@ typedef struct fa_kernel_strides {
   int64_t batch, row, head;
 } fa_kernel_strides;
 
+/* Of operands of 8 bits, one for each sequence and KV head; NULL: 1. */
+typedef struct fa_kernel_descales {
+  const float *q, *k, *v;
+  int64_t batch, head; /* elements from one sequence's, and one head's, to the next */
+} fa_kernel_descales;
+
 /* A sequence has less than 2^30 rows and keys (checked by the host), so that int holds them and their sums.
  * Offsets into tensors are 64-bit. */
 typedef struct fa_attention_params {
-  const uint16_t *q, *k, *v; /* f16 or bf16 patterns */
+  const uint16_t *q, *k, *v; /* f16 or bf16 patterns; in the kernels for e4m3 two of these in each */
   uint16_t *o;
   float *lse; /* natural logarithm */
   fa_kernel_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
@@ -58,6 +64,7 @@ typedef struct fa_attention_params {
   /* NULL, or where dropout's seed is when the kernel runs, in dropout_seed's place; and the same of an offset, to
    * which dropout_offset is added. Both or neither. */
   const uint64_t *dropout_seed_at, *dropout_offset_at;
+  fa_kernel_descales descale; /* only the kernels for e4m3 read it */
   uint64_t *dropout_used; /* NULL, or [2]: forward kernels with dropout write the seed and the offset that they had */
 } fa_attention_params;
 

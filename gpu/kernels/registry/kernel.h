@@ -17,6 +17,7 @@ extern "C" {
 /* What a call wants, or the most that a kernel can do: flags are 0 or 1. */
 typedef struct fa_kernel_ability {
   int bf16;     /* not f16; exactly */
+  int eight;    /* q, k and v are e4m3, and bf16 says what o is; exactly */
   int flex;     /* score_mod, mask_mod, block lists; exactly */
   int head_dim; /* the larger of q's and v's, a multiple of 8; of a kernel: the largest that it takes */
   int narrow;   /* the smaller; of a kernel: the least that it takes */
@@ -37,7 +38,7 @@ typedef struct fa_kernel_ability {
 
 /* Whether a kernel with ability k can do what is wanted. */
 static inline int fa_kernel_is_able(const fa_kernel_ability *k, const fa_kernel_ability *wanted) {
-  return k->bf16 == wanted->bf16 && k->flex == wanted->flex && k->v_in_k == wanted->v_in_k && wanted->head_dim <= k->head_dim &&
+  return k->bf16 == wanted->bf16 && k->eight == wanted->eight && k->flex == wanted->flex && k->v_in_k == wanted->v_in_k && wanted->head_dim <= k->head_dim &&
          wanted->head_dim >= k->least && wanted->narrow >= k->narrow && k->unaligned >= wanted->unaligned &&
          k->alibi >= wanted->alibi && k->softcap >= wanted->softcap && k->dropout >= wanted->dropout &&
          k->p_debug >= wanted->p_debug && k->bias >= wanted->bias &&

@@ -36,7 +36,8 @@ const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seqlen
   if (!device || !device->hopper) return NULL;
   wanted.varlen = varlen;
   wanted.keys = seqlen_k < FA_HOPPER_LONG ? (int)seqlen_k : FA_HOPPER_LONG;
-  return fa_kernel_first(&fa_kernels_hopper_forward, FA_STEP_FORWARD, &wanted, device);
+  return fa_kernel_first(wanted.eight ? &fa_kernels_hopper_eight : &fa_kernels_hopper_forward,
+                         FA_STEP_FORWARD, &wanted, device);
 }
 
 const fa_kernel *fa_hopper_cache_find(fa_kernel_ability wanted, const fa_kernel_device *device) {
