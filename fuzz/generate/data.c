@@ -94,6 +94,16 @@ void fa_gen_fills(fa_gen *g) {
 
 /* ---- layout ---- */
 
+/* Rows of attention in 8 bits begin on 16 bytes and differ: its kernels load them by maps, and take no others. */
+static void align_recipe(const fa_case *c, fa_tensor_id id, fa_stride_recipe *s) {
+  if (!c->problem.quantized.queries || (id != FA_T_Q && id != FA_T_K && id != FA_T_V && id != FA_T_O)) return;
+  for (int axis = 0; axis < 3; ++axis) {
+    s->gap[axis] = (s->gap[axis] + 15) / 16 * 16;
+    s->expand[axis] = false;
+  }
+  s->offset = (s->offset + 15) / 16 * 16;
+}
+
 static void draw_recipe(fa_gen *g, fa_rng *r, fa_tensor_id id, bool may_expand) {
   static const int64_t gaps[] = {1, 2, 3, 8, 16, 64}, offsets[] = {1, 2, 3, 4, 7, 8, 33};
   fa_stride_recipe *s = &g->c->strides[id];
@@ -102,6 +112,7 @@ static void draw_recipe(fa_gen *g, fa_rng *r, fa_tensor_id id, bool may_expand) 
   if (fa_rng_chance(r, 0.3)) s->offset = PICK(r, offsets);
   /* Two tensors expanded along the same axis hide each other's mistakes: expand one axis, and rarely. */
   if (may_expand && fa_rng_chance(r, 0.25)) s->expand[fa_rng_below(r, 3)] = true;
+  align_recipe(g->c, id, s);
 }
 
 /* Several tensors in one buffer, as far as the problem's lengths and head dims allow. */
@@ -191,6 +202,7 @@ static void draw_huge(fa_case *c, fa_rng *r) {
     int64_t gap = PICK(r, beyond) / (shape[axis] - 1) + fa_rng_below(r, 64);
     if (fa_rng_chance(r, 0.5)) gap = (gap + 7) / 8 * 8; /* rows keep their alignment */
     c->strides[id].gap[axis] = gap;
+    align_recipe(c, id, &c->strides[id]);
     if (fa_case_validate(c, NULL) == FA_OK) return;
     c->strides[id] = before;
   }

@@ -1,6 +1,6 @@
-/* Whole calls of libfa_attention.so for tests/bench/cudnn.py. Libraries are opened by path, so that several
+/* Whole calls of libfa_attention.so for tests/bench/cudnn.py and eight.py. Libraries are opened by path, so that several
  * builds can be timed in one process; all must match this gpu/fa.h. Tensors are dense [batch, seqlen, heads,
- * head_dim], bf16, on the device, with as many keys as rows. Functions return NULL, or an error message that
+ * head_dim], bf16 or e4m3, on the device, with as many keys as rows. Functions return NULL, or an error message that
  * is valid until the next call. */
 #include "gpu/fa.h"
 
@@ -28,6 +28,7 @@ typedef struct call {
   size_t workspace_bytes;
   void *stream;
   double scale; /* 0: the default */
+  int64_t e4m3; /* q, k and v are, with descales of 1 */
 } call;
 
 static fa_error said;
@@ -57,6 +58,7 @@ EXPORT const char *bench_open(const char *path, library **out) {
 static void describe(const library *l, const call *c, fa_attention *a) {
   l->attention_init(a);
   a->dtype = FA_BF16;
+  a->e4m3 = c->e4m3;
   a->batch = c->batch;
   a->heads_q = a->heads_kv = c->heads;
   a->seqlen_q = a->seqlen_k = c->seqlen;

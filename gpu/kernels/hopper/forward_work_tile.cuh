@@ -2,8 +2,8 @@
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_WORK_TILE_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_WORK_TILE_CUH
 
-#include "gpu/kernels/hopper/forward_config.cuh"
 #include "gpu/kernels/mods/blocks.cuh"
+#include "gpu/kernels/hopper/forward_config.cuh"
 
 namespace fa {
 
@@ -11,7 +11,7 @@ struct work_tile {
   sequence seq;
   int batch, head, row0;
   block_range blocks; /* key blocks; in flex kernels as the masks by position give them */
-  int pack = 0; /* over a cache: 2^pack query heads from `head` on share the tile, each row's side by side */
+  int pack = 0;       /* over a cache: 2^pack query heads from `head` on share the tile, each row's side by side */
 };
 
 /* The rows of the tile's heads. */
@@ -51,8 +51,7 @@ template <class C> FA_DEVICE void publish_work_tile(pipeline_state<2> tile_pipe,
   mbarrier_arrive(hopper_barriers<C>::tile_full(tile_pipe.stage()));
 }
 /* Reads all of it but where the keys begin in their tensor. */
-template <class C>
-FA_DEVICE work_tile read_work_tile(const fa_attention_params &p, pipeline_state<2> tile_pipe) {
+template <class C> FA_DEVICE work_tile read_work_tile(const fa_attention_params &p, pipeline_state<2> tile_pipe) {
   const uint32_t at = shared_base() + C::WORK_TILES_AT + C::WORK_TILE_BYTES * tile_pipe.stage();
   int w[8] = {0, 0, 0, 0, 0, 0, p.seqlen_q, p.seqlen_k};
   FA_UNROLL
