@@ -152,12 +152,27 @@ static int next_counter(const fa_cuda_driver *d, CUstream stream) {
 
 /* ---- launches ---- */
 
+static unsigned attributes_of(fa_cuda_together how, CUlaunchAttribute out[2]) {
+  unsigned n = 0;
+  if (how.overlaps) {
+    out[n] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    out[n++].value.programmaticStreamSerializationAllowed = 1;
+  }
+  if (how.cluster > 1) {
+    out[n] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    out[n].value.clusterDim.x = how.cluster;
+    out[n].value.clusterDim.y = 1;
+    out[n++].value.clusterDim.z = 1;
+  }
+  return n;
+}
+
 fa_status fa_cuda_launch(const fa_cuda_driver *d, CUkernel kernel, const char *name, size_t shared_bytes,
-                         const unsigned grid[3], unsigned n_threads, bool overlaps, const void *params,
+                         const unsigned grid[3], unsigned n_threads, fa_cuda_together how, const void *params,
                          CUstream stream, fa_error *err) {
   void *arguments[] = {(void *)params}; /* which the driver only reads */
-  CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
-  overlap.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchAttribute attributes[2];
+  const unsigned n_attributes = attributes_of(how, attributes);
   const CUlaunchConfig config = {.gridDimX = grid[0],
                                  .gridDimY = grid[1],
                                  .gridDimZ = grid[2],
@@ -166,12 +181,18 @@ fa_status fa_cuda_launch(const fa_cuda_driver *d, CUkernel kernel, const char *n
                                  .blockDimZ = 1,
                                  .sharedMemBytes = (unsigned)shared_bytes,
                                  .hStream = stream,
-                                 .attrs = &overlap,
-                                 .numAttrs = 1};
-  const CUresult code = overlaps ? d->cuLaunchKernelEx(&config, (CUfunction)kernel, arguments, NULL)
-                                 : d->cuLaunchKernel((CUfunction)kernel, grid[0], grid[1], grid[2], n_threads,
-                                                     1, 1, (unsigned)shared_bytes, stream, arguments, NULL);
+                                 .attrs = attributes,
+                                 .numAttrs = n_attributes};
+  const CUresult code = n_attributes
+                            ? d->cuLaunchKernelEx(&config, (CUfunction)kernel, arguments, NULL)
+                            : d->cuLaunchKernel((CUfunction)kernel, grid[0], grid[1], grid[2], n_threads, 1,
+                                                1, (unsigned)shared_bytes, stream, arguments, NULL);
   return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, code, name, err);
+}
+
+static fa_cuda_together together_of(const fa_launch *l, int major) {
+  return (fa_cuda_together){.overlaps = l->overlaps && major >= 9,
+                            .cluster = l->kernel.recipe.any_cluster ? l->cluster : 0};
 }
 
 static fa_status launch_all(run *r, fa_error *err) {
@@ -180,7 +201,7 @@ static fa_status launch_all(run *r, fa_error *err) {
     const fa_launch *l = &r->plan.launch[i];
     if (l->counter) *l->counter = next_counter(r->d, r->stream);
     status = fa_cuda_launch(r->d, r->kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
-                            l->overlaps && r->device.major >= 9, l->params, r->stream, err);
+                            together_of(l, r->device.major), l->params, r->stream, err);
   }
   return status;
 }

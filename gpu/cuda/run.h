@@ -16,11 +16,16 @@ typedef struct fa_cuda_ran {
 fa_status fa_cuda_run(const fa_call *call, size_t workspace_bytes, CUstream stream, fa_cuda_ran *ran,
                       fa_error *err);
 
-/* One launch. params: the one argument that every kernel takes, by value. overlaps: the kernel itself waits for
- * those before it in the stream (wait_for_kernels_before), so that it may be under way while the last of them
- * is not yet done; compute capability 9.0 and later. */
+/* Who runs together with whom; compute capability 9.0 and later. */
+typedef struct fa_cuda_together {
+  bool overlaps;    /* the kernel itself waits for those before it in the stream (wait_for_kernels_before), so that it
+                       may be under way while the last of them is not yet done */
+  unsigned cluster; /* blocks side by side in x; 0: as the kernel was compiled */
+} fa_cuda_together;
+
+/* One launch. params: the one argument that every kernel takes, by value. */
 fa_status fa_cuda_launch(const fa_cuda_driver *d, CUkernel kernel, const char *name, size_t shared_bytes,
-                         const unsigned grid[3], unsigned n_threads, bool overlaps, const void *params,
+                         const unsigned grid[3], unsigned n_threads, fa_cuda_together how, const void *params,
                          CUstream stream, fa_error *err);
 
 #endif

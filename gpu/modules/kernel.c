@@ -236,9 +236,13 @@ static fa_status make_ready(const fa_cuda_driver *d, const fa_cuda_device *devic
                    "kernel %s needs %zu bytes of shared memory, %s has %d for a block", name, shared_bytes,
                    device->name, device->max_shared_bytes);
   const fa_status status = find_or_compile(d, device, name, recipe, policy, out, err);
-  if (status != FA_OK || shared_bytes <= 48 * 1024) return status;
-  const CUresult code = d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                (int)shared_bytes, *out, device->device);
+  CUresult code = CUDA_SUCCESS;
+  if (status != FA_OK) return status;
+  if (shared_bytes > 48 * 1024)
+    code = d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes, *out,
+                                   device->device);
+  if (code == CUDA_SUCCESS && recipe->any_cluster)
+    code = d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, *out, device->device);
   return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, code, "cuKernelSetAttribute", err);
 }
 

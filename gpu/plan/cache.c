@@ -174,5 +174,5 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
   if (rotated) p->q = rotated;
   p->aligned = out->aligned;
   p->n_splits = fa_cache_splits_of(call, k);
-  return fa_cache_add_forward(call, k, params, p, out, err);
+  return fa_cache_add_forward(call, k, params, p, device, out, err);
 }

@@ -33,21 +33,25 @@ static int64_t row_blocks(const fa_attention *a, const fa_inference *kv, int blo
   return fa_blocks_of(sharing_rows(a, kv), block_m) * (has_lists(kv) ? a->seqlen_q : 1);
 }
 
+static fa_cache_ability wanted_of(const fa_attention *a, const fa_inference *kv, bool aligned) {
+  const int64_t rows = sharing_rows(a, kv);
+  return (fa_cache_ability){.bf16 = a->dtype == FA_BF16,
+                            .head_dim = (int)fa_attention_widest(a),
+                            .large =
+                                has_v_in_k(kv) || has_lists(kv) || fa_attention_head_dim_v(a) != a->head_dim,
+                            .v_in_k = has_v_in_k(kv),
+                            .packed_rows = rows < INT_MAX ? (int)rows : INT_MAX,
+                            .unaligned = !aligned,
+                            .alibi = a->alibi_slopes != NULL,
+                            .softcap = a->softcap > 0,
+                            .chunk = a->chunk > 0,
+                            .mask_bits = a->mask_bits != NULL,
+                            .sinks = a->sinks != NULL};
+}
+
 const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_inference *kv, bool aligned,
                                           const fa_kernel_device *device, fa_error *err) {
-  const int64_t rows = sharing_rows(a, kv);
-  const fa_cache_ability wanted = {.bf16 = a->dtype == FA_BF16,
-                                   .head_dim = (int)fa_attention_widest(a),
-                                   .large = has_v_in_k(kv) || has_lists(kv) ||
-                                            fa_attention_head_dim_v(a) != a->head_dim,
-                                   .v_in_k = has_v_in_k(kv),
-                                   .packed_rows = rows < INT_MAX ? (int)rows : INT_MAX,
-                                   .unaligned = !aligned,
-                                   .alibi = a->alibi_slopes != NULL,
-                                   .softcap = a->softcap > 0,
-                                   .chunk = a->chunk > 0,
-                                   .mask_bits = a->mask_bits != NULL,
-                                   .sinks = a->sinks != NULL};
+  const fa_cache_ability wanted = wanted_of(a, kv, aligned);
   const fa_cache_kernel *k = fa_latent_is_possible(a, kv) ? fa_latent_find(a, wanted, device) : NULL;
   if (!k) k = fa_cache_forward_find(wanted, device);
   if (k) return k;
@@ -62,18 +66,28 @@ const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_infere
   return NULL;
 }
 
+static bool same_work(const fa_cache_work *a, const fa_cache_work *b) {
+  return a->tiles == b->tiles && a->key_blocks == b->key_blocks && a->block_bytes == b->block_bytes &&
+         a->n_processors == b->n_processors && a->blocks_per_processor == b->blocks_per_processor &&
+         a->sharing == b->sharing && a->block_ns == b->block_ns && a->part_bytes == b->part_bytes;
+}
+
 /* Layer after layer asks the same, and the answer costs more than all else on the host. */
 static int choose_splits(const fa_cache_work *load) {
   static _Thread_local fa_cache_work last;
   static _Thread_local int answer;
-  const bool same = answer && last.tiles == load->tiles && last.key_blocks == load->key_blocks &&
-                    last.block_bytes == load->block_bytes && last.n_processors == load->n_processors &&
-                    last.blocks_per_processor == load->blocks_per_processor &&
-                    last.sharing == load->sharing && last.block_ns == load->block_ns &&
-                    last.part_bytes == load->part_bytes;
-  if (same) return answer;
+  if (answer && same_work(&last, load)) return answer;
   last = *load;
   answer = fa_cache_splits_choose(load);
+  return answer;
+}
+static int choose_cluster(const fa_cache_work *load, int most) {
+  static _Thread_local fa_cache_work last;
+  static _Thread_local int answer, last_most;
+  if (last_most == most && same_work(&last, load)) return answer;
+  last = *load;
+  last_most = most;
+  answer = fa_cache_cluster_choose(load, most);
   return answer;
 }
 
@@ -96,10 +110,10 @@ static int64_t columns_of_key(const fa_call *call) {
   return call->a->head_dim + (has_v_in_k(call->cache) ? 0 : fa_attention_head_dim_v(call->a));
 }
 
-int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k) {
+static fa_cache_work work_of(const fa_call *call, const fa_cache_kernel *k) {
   const fa_attention *a = call->a;
   const bool is_latent = fa_latent_is(k);
-  const fa_cache_work load = {
+  return (fa_cache_work){
       .tiles = fa_cache_tiles(a, call->cache, k->block_m),
       .key_blocks = fa_blocks_of(has_lists(call->cache) ? call->cache->topk : a->seqlen_k, k->block_n),
       .block_bytes = (int64_t)k->block_n * columns_of_key(call) * 2,
@@ -108,6 +122,10 @@ int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k) {
       .sharing = is_latent ? row_blocks(a, call->cache, k->block_m) : 1,
       .block_ns = is_latent ? FA_LATENT_BLOCK_NS : 0,
       .part_bytes = is_latent ? all_rows(a) * fa_attention_head_dim_v(a) * 4 : 0};
+}
+
+int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k) {
+  const fa_cache_work load = work_of(call, k);
   return call->cache->splits ? (int)call->cache->splits : choose_splits(&load);
 }
 
@@ -178,22 +196,52 @@ static void add_combine(const fa_attention *a, fa_cache_params *p, fa_plan *out)
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
 }
 
+/* The kernel whose splits are a cluster, where it can do what k does and is faster; then *n_splits is how many. Those that
+ * the caller asks for, of a cache or of ordinary keys, stay. */
+static const fa_cache_kernel *clustered(const fa_call *call, const fa_cache_kernel *k,
+                                        const fa_kernel_device *device, const fa_plan *out, int *n_splits) {
+  const fa_inference *kv = call->cache;
+  if (fa_latent_is(k) || (kv && kv->block_table)) return NULL;
+  const fa_cache_kernel *by_cluster = fa_hopper_decode_find(wanted_of(call->a, kv, out->aligned), device);
+  if (!by_cluster) return NULL;
+  const fa_cache_work load = work_of(call, by_cluster);
+  const bool is_asked_for = kv && kv->splits;
+  const int n = is_asked_for || !kv ? *n_splits : choose_cluster(&load, by_cluster->cluster);
+  if (n < 2 || n > by_cluster->cluster || (!is_asked_for && !fa_cache_clusters_fit(&load, n))) return NULL;
+  *n_splits = n;
+  return by_cluster;
+}
+
+static fa_status check_grid(const fa_attention *a, int64_t blocks, int n_splits, fa_error *err) {
+  if (packed_rows(a) <= MAX_GRID_X / 2 && blocks <= MAX_GRID_X &&
+      (n_splits == 1 || all_rows(a) <= MAX_GRID_X))
+    return FA_OK;
+  return fa_fail(err, FA_ERR_UNSUPPORTED,
+                 "seqlen_q = %lld rows of %lld heads, in %d splits, are more than a grid holds",
+                 (long long)a->seqlen_q, (long long)a->heads_q, n_splits);
+}
+
 fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, void *params,
-                               fa_cache_params *p, fa_plan *out, fa_error *err) {
+                               fa_cache_params *p, const fa_kernel_device *device, fa_plan *out,
+                               fa_error *err) {
   const fa_attention *a = call->a;
-  const int64_t blocks = row_blocks(a, call->cache, k->block_m) * p->n_splits;
-  const int64_t rows = all_rows(a);
-  if (packed_rows(a) > MAX_GRID_X / 2 || blocks > MAX_GRID_X || (p->n_splits > 1 && rows > MAX_GRID_X))
-    return fa_fail(err, FA_ERR_UNSUPPORTED,
-                   "seqlen_q = %lld rows of %lld heads, in %d splits, are more than a grid holds",
-                   (long long)a->seqlen_q, (long long)a->heads_q, p->n_splits);
+  const fa_cache_kernel *const by_cluster = clustered(call, k, device, out, &p->n_splits);
+  if (by_cluster) k = by_cluster;
+  const int64_t blocks = row_blocks(a, call->cache, k->block_m) * p->n_splits, rows = all_rows(a);
+  const fa_status status = check_grid(a, blocks, p->n_splits, err);
+  if (status != FA_OK) return status;
   fa_launch *l =
       fa_plan_add(out, FA_ENTRY_OF(k), blocks, a->heads_kv, a->batch, k->n_threads, k->shared_bytes, params);
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
   l->n_maps = k->n_maps;
-  l->cluster = k->cluster > 1 ? (unsigned)k->cluster : 0;
+  l->cluster = by_cluster ? (unsigned)p->n_splits : k->cluster > 1 ? (unsigned)k->cluster : 0;
   out->n_splits = p->n_splits;
-  if (p->n_splits == 1) return FA_OK;
+  if (by_cluster) {
+    out->is_hopper = true;
+    out->name = "hopper_decode";
+    fa_plan_blocks(out, k->block_m, k->block_n);
+  }
+  if (p->n_splits == 1 || by_cluster) return FA_OK;
   p->partial_o = fa_plan_reserve(out, call, rows * p->n_splits * p->head_dim_v * 4);
   p->partial_lse = fa_plan_reserve(out, call, rows * p->n_splits * 4);
   add_combine(a, p, out);

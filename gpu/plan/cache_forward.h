@@ -20,9 +20,10 @@ int fa_cache_splits_of(const fa_call *call, const fa_cache_kernel *k);
  * caller to add. */
 void fa_cache_params_fill(const fa_attention *a, fa_cache_params *p);
 
-/* Adds the launches for p->n_splits splits, whose partial results are put into the workspace. params: the kernel's, p or
- * what p is part of. */
+/* Adds the launches for p->n_splits splits: one, where they are a cluster, or two, with partial results in the workspace
+ * between them. params: the kernel's, p or what p is part of. */
 fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, void *params,
-                               fa_cache_params *p, fa_plan *out, fa_error *err);
+                               fa_cache_params *p, const fa_kernel_device *device, fa_plan *out,
+                               fa_error *err);
 
 #endif

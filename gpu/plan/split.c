@@ -70,5 +70,5 @@ fa_status fa_split_add_forward(const fa_call *call, const fa_kernel_device *devi
   fa_cache_params_fill(a, p);
   p->aligned = out->aligned;
   p->n_splits = n_splits;
-  return fa_cache_add_forward(call, k, p, p, out, err);
+  return fa_cache_add_forward(call, k, p, p, device, out, err);
 }

@@ -8,6 +8,10 @@ static const double BYTES_PER_NS = 23.0;      /* of memory, for each of all proc
 static const double MOST_BYTES_PER_NS = 25.0; /* that one processor takes */
 static const double ROUND_NS = 1500.0, COMBINE_NS = 3000.0, SPLIT_NS = 15.0;
 
+/* Of a cluster's block, from which all comes that few blocks read; and what it takes to gather the rows. Where memory takes
+ * longer than this, a second launch is lost in it, and more blocks read a little faster. */
+static const double CLUSTER_BYTES_PER_NS = 50.0, GATHER_NS = 800.0, LONG_NS = 60000.0;
+
 static int64_t quotient_up(int64_t n, int64_t d) {
   return (n + d - 1) / d;
 }
@@ -37,6 +41,27 @@ int fa_cache_splits_choose(const fa_cache_work *load) {
       best_time = time;
       best = n;
     }
+  }
+  return best;
+}
+
+/* Measured on an H100, whose processors are in groups of 16 or 18, some of them with less room: pairs find it nearly
+ * everywhere, larger clusters on half of the processors. */
+bool fa_cache_clusters_fit(const fa_cache_work *load, int n) {
+  return load->tiles * n <= (n == 2 ? load->n_processors : load->n_processors / 2);
+}
+
+int fa_cache_cluster_choose(const fa_cache_work *load, int most) {
+  const double bytes = (double)(load->tiles * load->key_blocks * load->block_bytes);
+  const double memory = bytes / (BYTES_PER_NS * (double)load->n_processors);
+  double best_time = time_of(load, fa_cache_splits_choose(load));
+  int best = 0;
+  for (int n = 2; n <= most && n <= load->key_blocks && memory < LONG_NS; n *= 2) {
+    const double own = (double)(quotient_up(load->key_blocks, n) * load->block_bytes) / CLUSTER_BYTES_PER_NS;
+    const double time = (memory > own ? memory : own) + ROUND_NS + GATHER_NS;
+    if (time > best_time || !fa_cache_clusters_fit(load, n)) continue;
+    best_time = time;
+    best = n;
   }
   return best;
 }

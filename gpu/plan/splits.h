@@ -2,6 +2,7 @@
 #ifndef FA_GPU_PLAN_SPLITS_H
 #define FA_GPU_PLAN_SPLITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -19,6 +20,13 @@ typedef struct fa_cache_work {
   int64_t block_ns;   /* that a processor works on a key block; 0: as long as it takes to come */
   int64_t part_bytes; /* of all rows' results of one split, which the combine reads; 0: few */
 } fa_cache_work;
+
+/* Splits that are a cluster, powers of two up to `most`, of a kernel that needs no combine for them; 0: better so many as
+ * fa_cache_splits_choose says, with one. */
+int fa_cache_cluster_choose(const fa_cache_work *load, int most);
+
+/* Whether the device has room for all clusters of n blocks at once. */
+bool fa_cache_clusters_fit(const fa_cache_work *load, int n);
 
 /* From 1 to FA_CACHE_MOST_SPLITS, and no more than key_blocks (1 where there are none). */
 int fa_cache_splits_choose(const fa_cache_work *load);

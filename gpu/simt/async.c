@@ -23,8 +23,8 @@ fa_simt_async *fa_simt_async_get(fa_simt_block *b) {
 void fa_simt_async_reset(fa_simt_block *b) {
   fa_simt_async *a = b->async;
   if (!a) return;
-  memset(a->seen, 0, sizeof a->seen);
-  memset(a->named, 0, sizeof a->named);
+  memset(a->seen, 0, (size_t)b->n_warps * sizeof *a->seen);
+  memset(a->named, 0, (size_t)b->n_ranks * FA_NAMED_BARRIERS * sizeof *a->named);
   memset(a->fence_tick, 0, sizeof a->fence_tick);
   memset(a->wait, 0, sizeof a->wait);
   memset(a->n_reading, 0, a->n_granules * sizeof *a->n_reading);

@@ -12,7 +12,7 @@
 #include "gpu/simt/device_sm90.h"
 
 enum {
-  FA_MAX_WARPS = FA_MAX_BLOCK_THREADS / FA_WARP,
+  FA_MAX_WARPS = FA_MAX_THREADS / FA_WARP,
   FA_MAX_MBARRIERS = 64,
   FA_LEADERS = FA_MAX_WARPS + FA_MAX_MBARRIERS, /* first lanes, each on its own */
   FA_AGENTS = FA_LEADERS + FA_MAX_WARPS,
@@ -111,8 +111,8 @@ typedef struct fa_simt_async {
   int n_loads, load_capacity;
   fa_bulk_store *store;
   int n_stores, store_capacity;
-  uint32_t fence_tick[FA_MAX_BLOCK_THREADS];
-  fa_thread_wait wait[FA_MAX_BLOCK_THREADS];
+  uint32_t fence_tick[FA_MAX_THREADS];
+  fa_thread_wait wait[FA_MAX_THREADS];
   uint16_t *n_reading; /* of each granule: copies and MMAs that read it now */
   uint32_t *read_tick; /* [warp][granule]: of the last asynchronous read */
   uint8_t *read_lane;  /* [warp][granule]: the lane that waited for it; FA_WARP: all lanes */

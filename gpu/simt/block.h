@@ -9,8 +9,9 @@
 #include <string.h>
 
 #define FA_WARP 32
-#define FA_MAX_BLOCK_THREADS 1024 /* of a cluster, too */
-#define FA_MAX_RANKS 2
+#define FA_MAX_BLOCK_THREADS 1024
+#define FA_MAX_THREADS 4096 /* of a cluster */
+#define FA_MAX_RANKS 16
 #define FA_RANK_BYTES (1u << 18) /* a matrix descriptor has as many address bits */
 /* Poison for 16-bit halves: a NaN as f16, as bf16 and, doubled, as f32. */
 #define FA_POISON_UNINITIALISED 0x7fa5u

@@ -33,6 +33,8 @@ void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, c
                       fa_simt_place at);
 /* From the block's shared memory to that of another block of its cluster, where bar is too. */
 void fa_simt_bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar, fa_simt_place at);
+/* Of the shared memory of any block of the cluster. */
+const void *fa_simt_cluster_read(uint32_t offset, size_t bytes, fa_simt_place at);
 void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4], fa_simt_place at);
 void fa_simt_tma_store_commit(void);
 void fa_simt_tma_store_wait_read(int n_pending_groups);

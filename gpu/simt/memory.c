@@ -12,7 +12,7 @@ enum {
   NOBODY = -1,
   WHOLE_WARP = -100,
   MANY_WARPS = -2,
-  BULK = 2048 /* writers: BULK + i = bulk loads that complete on mbarrier i */
+  BULK = FA_MAX_THREADS /* writers: BULK + i = bulk loads that complete on mbarrier i */
 };            /* readers: WHOLE_WARP - w = several lanes of warp w */
 
 static void fill16(char *p, size_t bytes, unsigned half) {
@@ -244,6 +244,14 @@ void *fa_simt_shared(uint32_t offset, size_t bytes, bool write, fa_simt_place at
     note_write(b, offset, bytes, false, at);
   else
     note_read(b, offset, bytes, at);
+  return b->shared + offset;
+}
+
+const void *fa_simt_cluster_read(uint32_t offset, size_t bytes, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  shared_check(b, offset, bytes, "read", at);
+  fa_simt_check_alive(b, offset, "a read", at);
+  note_read(b, offset, bytes, at);
   return b->shared + offset;
 }
 

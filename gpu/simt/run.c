@@ -89,10 +89,11 @@ void fa_simt_next_kernel_may_start(void) {
 
 static fa_status check_launch(const fa_simt_launch *l, fa_error *err) {
   const uint64_t ranks = l->cluster ? l->cluster : 1;
-  const uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z * ranks;
-  if (threads == 0 || threads > FA_MAX_BLOCK_THREADS || threads % FA_WARP != 0)
-    return fa_fail(err, FA_ERR_INPUT, "%s: %llu threads in a block; multiples of 32 up to 1024 are possible",
-                   l->name, (unsigned long long)threads);
+  const uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
+  if (threads == 0 || threads > FA_MAX_BLOCK_THREADS || threads % FA_WARP != 0 || threads * ranks > FA_MAX_THREADS)
+    return fa_fail(err, FA_ERR_INPUT,
+                   "%s: %llu threads in a block; multiples of 32 up to %d are possible, and %d in a cluster",
+                   l->name, (unsigned long long)threads, FA_MAX_BLOCK_THREADS, FA_MAX_THREADS);
   if (l->grid.x == 0 || l->grid.y == 0 || l->grid.z == 0 || l->grid.x > 0x7fffffff || l->grid.y > 65535 ||
       l->grid.z > 65535)
     return fa_fail(err, FA_ERR_INPUT, "%s: grid %u x %u x %u; 1..2^31-1, 1..65535, 1..65535 are possible",

@@ -29,6 +29,8 @@ typedef struct call {
   void *stream;
   double scale; /* 0: the default */
   int64_t e4m3; /* q, k and v are, with descales of 1 */
+  const int32_t *cu_seqlens; /* NULL, or [batch + 1]: packed sequences, of both rows and keys; seqlen is the longest's */
+  int64_t total;             /* tokens of those */
 } call;
 
 static fa_error said;
@@ -55,6 +57,13 @@ EXPORT const char *bench_open(const char *path, library **out) {
   return complete ? NULL : said.text;
 }
 
+static void describe_packed(const call *c, fa_attention *a) {
+  a->cu_seqlens_q = a->cu_seqlens_k = c->cu_seqlens;
+  a->total_q = a->total_k = c->total;
+  a->q_stride.batch = a->k_stride.batch = a->v_stride.batch = a->o_stride.batch = 0;
+  a->lse_stride = (fa_strides){.batch = 0, .row = 1, .head = c->total};
+}
+
 static void describe(const library *l, const call *c, fa_attention *a) {
   l->attention_init(a);
   a->dtype = FA_BF16;
@@ -71,6 +80,7 @@ static void describe(const library *l, const call *c, fa_attention *a) {
   a->deterministic = c->deterministic;
   a->dropout_p = c->dropout_p;
   if (c->causal) a->window_right = 0;
+  if (c->cu_seqlens) describe_packed(c, a);
 }
 
 static void describe_gradients(const library *l, const call *c, const fa_attention *a, fa_gradients *g) {

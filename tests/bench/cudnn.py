@@ -44,7 +44,8 @@ class Call(ctypes.Structure):
     _fields_ = ([(n, ctypes.c_int64) for n in ("batch", "seqlen", "heads", "head_dim", "causal", "deterministic")] +
                 [("dropout_p", ctypes.c_double)] +
                 [(n, ctypes.c_void_p) for n in ("q", "k", "v", "d_o", "o", "lse", "dq", "dk", "dv", "workspace")] +
-                [("workspace_bytes", ctypes.c_size_t), ("stream", ctypes.c_void_p), ("scale", ctypes.c_double), ("e4m3", ctypes.c_int64)])
+                [("workspace_bytes", ctypes.c_size_t), ("stream", ctypes.c_void_p), ("scale", ctypes.c_double), ("e4m3", ctypes.c_int64),
+                  ("cu_seqlens", ctypes.c_void_p), ("total", ctypes.c_int64)])
 
 
 class Libraries:

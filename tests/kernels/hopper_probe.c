@@ -37,7 +37,7 @@ static void launch(const char *name, size_t shared, const void *params) {
   CHECK_MSG(d->cuLibraryGetKernel(&kernel, library, name) == CUDA_SUCCESS, "no kernel %s", name);
   CHECK(d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared, kernel,
                                 context.device.device) == CUDA_SUCCESS);
-  CHECK_MSG(fa_cuda_launch(d, kernel, name, shared, grid, 128, false, params, NULL, &err) == FA_OK, "%s",
+  CHECK_MSG(fa_cuda_launch(d, kernel, name, shared, grid, 128, (fa_cuda_together){false}, params, NULL, &err) == FA_OK, "%s",
             err.text);
   CHECK_MSG(d->cuStreamSynchronize(NULL) == CUDA_SUCCESS, "%s", name);
 }

@@ -143,19 +143,9 @@ FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2
   cache_gemm_pv<C>(o, s, first_b_trans<C::D>(stage + C::TILE_BYTES, lane));
 }
 
-/* Grid: x over blocks of C::BM packed rows times the splits, splits fastest; y over KV heads, z over the
- * batch. */
-template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  next_kernel_may_start(); /* lets combine start: its blocks fit beside these */
-  const cache_work_tile work = load_cache_work_tile<C>(p);
-  if (work.n_rows <= 0) return; /* of a sequence with fewer rows than the longest */
-  if (work.hi <= work.lo && p.n_splits > 1) {
-    for (int row = thread; row < work.n_rows; row += C::THREADS)
-      store_lse(p, work, unpack_row(p, work.kv_head, work.row0 + row), -infinity());
-    return;
-  }
-
+/* All threads: what a block's rows get from its keys, which there are, as its warps' parts in shared memory. */
+template <class C>
+FA_DEVICE void cache_forward_parts(const fa_cache_params &p, const cache_work_tile &work, int thread, int warp, int lane) {
   const uint32_t stages = shared_base() + thread / C::TEAM * C::PIPELINE_BYTES;
   const cache_source from = find_cache_source<C>(p, work, cache_tile_copy<C>::chunk(thread));
   const int first_key = work.first_block * C::BN + thread / C::TEAM * C::KEYS;
@@ -197,9 +187,24 @@ template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
   cp_async_wait<0>();
   sync_team<C>();
   store_part<C>(shared_base() + warp * C::PART_STEP, o, state, lane);
+}
+
+/* Grid: x over blocks of C::BM packed rows times the splits, splits fastest; y over KV heads, z over the
+ * batch. */
+template <class C> FA_DEVICE void cache_forward(const fa_cache_params &p) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  next_kernel_may_start(); /* lets combine start: its blocks fit beside these */
+  const cache_work_tile work = load_cache_work_tile<C>(p);
+  if (work.n_rows <= 0) return; /* of a sequence with fewer rows than the longest */
+  if (work.hi <= work.lo && p.n_splits > 1) {
+    for (int row = thread; row < work.n_rows; row += C::THREADS)
+      store_lse(p, work, unpack_row(p, work.kv_head, work.row0 + row), -infinity());
+    return;
+  }
+  cache_forward_parts<C>(p, work, thread, warp, lane);
   sync_block();
   /* Kernels of many rows make the work tile again: kept through the loop, it would take registers they do not have. */
-  cache_epilogue<C>(p, C::FEW ? work : load_cache_work_tile<C>(p), thread);
+  cache_epilogue<C, cache_results<C>>(p, C::FEW ? work : load_cache_work_tile<C>(p), thread);
 }
 
 } // namespace fa

@@ -10,12 +10,13 @@ namespace fa {
 enum cache_shape { few_rows, many_rows };
 
 /* T: f16 or bf16. D: of the tiles, head_dim rounded up to a power of 2. GENERAL: chosen at run time by the
- * parameters: unaligned rows, softcap and ALiBi. */
-template <class T_, int D_, cache_shape SHAPE, bool GENERAL_> struct cache_config {
+ * parameters: unaligned rows, softcap and ALiBi. BLOCKS: so many times the warps and the shared memory, for few
+ * rows. PAGED: there may be a page table. */
+template <class T_, int D_, cache_shape SHAPE, bool GENERAL_, int BLOCKS = 1, bool PAGED_ = true> struct cache_config {
   typedef T_ T;
   static constexpr int D = D_;
-  static constexpr bool GENERAL = GENERAL_, FEW = SHAPE == few_rows;
-  static constexpr int WARPS = FEW && D > 128 ? 2 : 4, THREADS = 32 * WARPS;
+  static constexpr bool GENERAL = GENERAL_, PAGED = PAGED_, FEW = SHAPE == few_rows;
+  static constexpr int WARPS = BLOCKS * (FEW && D > 128 ? 2 : 4), THREADS = 32 * WARPS;
   static constexpr int BM = FEW ? 16 : 16 * WARPS;
   static constexpr int TEAM = FEW ? 32 : THREADS, TEAMS = THREADS / TEAM; /* threads that share a pipeline */
   static constexpr int KEYS = FEW ? (D <= 64 ? 32 : 16) : (D > 128 ? 32 : 64), BN = KEYS * TEAMS;
@@ -23,11 +24,11 @@ template <class T_, int D_, cache_shape SHAPE, bool GENERAL_> struct cache_confi
   /* Where registers are short, each warp keeps its Q fragments in shared memory, after the pipelines. */
   static constexpr bool Q_IN_SHARED = D > 128 && (GENERAL || !FEW);
   static constexpr int Q_WARP_BYTES = Q_IN_SHARED ? 16 * D * 2 : 0;
-  static constexpr int STAGES = Q_IN_SHARED ? 2 : FEW ? 96 * 1024 / (TEAMS * STAGE_BYTES) : 3;
+  static constexpr int STAGES = Q_IN_SHARED ? 2 : FEW ? BLOCKS * 96 * 1024 / (TEAMS * STAGE_BYTES) : 3;
   static constexpr int PIPELINE_BYTES = STAGES * STAGE_BYTES, Q_AT = TEAMS * PIPELINE_BYTES,
                        SHARED_BYTES = Q_AT + WARPS * Q_WARP_BYTES;
   static_assert(D % 64 == 0 && (D & (D - 1)) == 0, "rows are copied by 128 bytes");
-  static_assert(SHARED_BYTES <= 99 * 1024, "devices of compute capability 8.6 have no more");
+  static_assert(SHARED_BYTES <= BLOCKS * 99 * 1024, "devices of compute capability 8.6 have no more");
   /* In the epilogue: a warp's 16 rows of O, not normalised, each followed by its maximum and its sum. A row
    * takes eight floats more than its columns, so that the rows of a fragment begin in different banks. */
   static constexpr int PART_ROW = (D + 8) * 4, PART_BYTES = 16 * PART_ROW;

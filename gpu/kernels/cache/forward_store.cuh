@@ -75,6 +75,10 @@ FA_DEVICE int64_t partial_row(const fa_cache_params &p, const cache_work_tile &w
   return (batch * p.heads_q + at.head) * p.rows_of_head + work.seq.q_row + at.row;
 }
 
+FA_DEVICE uint16_t *row_of_o(const fa_cache_params &p, const cache_work_tile &work, packed_row at) {
+  return p.o + work.batch * p.o_stride.batch + at.head * p.o_stride.head + (work.seq.q_row + at.row) * p.o_stride.row;
+}
+
 /* Stores eight columns of a row of O, which has so many, or of its partial results. */
 template <class C>
 FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &work, packed_row at, int columns,
@@ -86,8 +90,7 @@ FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &wo
     store_global(to + 1, y);
     return;
   }
-  uint16_t *to = p.o + work.batch * p.o_stride.batch + at.head * p.o_stride.head +
-                 (work.seq.q_row + at.row) * p.o_stride.row;
+  uint16_t *to = row_of_o(p, work, at);
   typename C::T t;
   const vec4 v = {pack2(as_float(x.x), as_float(x.y), t), pack2(as_float(x.z), as_float(x.w), t),
                   pack2(as_float(y.x), as_float(y.y), t), pack2(as_float(y.z), as_float(y.w), t)};
@@ -97,12 +100,17 @@ FA_DEVICE void store_columns(const fa_cache_params &p, const cache_work_tile &wo
     store_chunk<false>(to + column, v);
 }
 
+/* Of all keys; -inf: there are none. */
+FA_DEVICE void store_whole_lse(const fa_cache_params &p, const cache_work_tile &work, packed_row at, float lse) {
+  store_global(p.lse + statistics_at(p, p.lse_stride, work.batch, at.head, work.seq.q_row, at.row),
+               lse == -infinity() ? p.empty_lse : lse);
+}
+
 FA_DEVICE void store_lse(const fa_cache_params &p, const cache_work_tile &work, packed_row at, float lse) {
   if (p.n_splits > 1)
     store_global(p.partial_lse + partial_row(p, work, at) * p.n_splits + work.split, lse);
   else
-    store_global(p.lse + statistics_at(p, p.lse_stride, work.batch, at.head, work.seq.q_row, at.row),
-                 lse == -infinity() ? p.empty_lse : lse);
+    store_whole_lse(p, work, at, lse);
 }
 
 /* The special kernels have no sinks, and of several splits the combine counts them, once. */
@@ -112,8 +120,20 @@ FA_DEVICE finished_row finish_cache_row(const fa_cache_params &p, int head, floa
   return finish_keys(max, sum, 1.0f, -infinity());
 }
 
-/* From the parts in shared memory to O and LSE, by all threads. */
-template <class C> FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &work, int thread) {
+/* Where a block's rows go: O and LSE, or partial results, in memory. */
+template <class C> struct cache_results {
+  FA_DEVICE static void columns(const fa_cache_params &p, const cache_work_tile &work, int, packed_row at, int column,
+                                vec4 x, vec4 y) {
+    store_columns<C>(p, work, at, p.head_dim, column, x, y);
+  }
+  FA_DEVICE static void lse(const fa_cache_params &p, const cache_work_tile &work, int, packed_row at, float lse) {
+    store_lse(p, work, at, lse);
+  }
+};
+
+/* From the parts in shared memory to where rows go, by all threads. */
+template <class C, class TO>
+FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &work, int thread) {
   const bool modified = cache_scores_are_modified<C>(p);
   const float scale_log2 = modified ? LOG2E : p.scale_log2, scale = modified ? 1.0f : p.scale;
   const int n_chunks = p.head_dim / 8;
@@ -125,9 +145,9 @@ template <class C> FA_DEVICE void cache_epilogue(const fa_cache_params &p, const
     cache_joined_row<C> w;
     join_parts<C>(w, row, scale_log2);
     const finished_row end = finish_cache_row<C>(p, at.head, w.max * scale, w.sum);
-    store_columns<C>(p, work, at, p.head_dim, chunk * 8, joined_columns<C>(w, chunk * 8, end.factor),
-                     joined_columns<C>(w, chunk * 8 + 4, end.factor));
-    if (chunk == 0) store_lse(p, work, at, end.lse);
+    TO::columns(p, work, row, at, chunk * 8, joined_columns<C>(w, chunk * 8, end.factor),
+                joined_columns<C>(w, chunk * 8 + 4, end.factor));
+    if (chunk == 0) TO::lse(p, work, row, at, end.lse);
   }
 }
 

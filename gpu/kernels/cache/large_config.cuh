@@ -14,7 +14,7 @@ namespace fa {
 template <class T_, cache_shape SHAPE, bool V_IN_K_> struct cache_large_config {
   typedef T_ T;
   static constexpr int D = 576, DV = 512; /* the largest head dims */
-  static constexpr bool GENERAL = true, FEW = SHAPE == few_rows, V_IN_K = V_IN_K_;
+  static constexpr bool PAGED = true, GENERAL = true, FEW = SHAPE == few_rows, V_IN_K = V_IN_K_;
   static constexpr int WARPS = FEW ? 4 : 8, THREADS = 32 * WARPS, TEAM = THREADS;
   static constexpr int BM = FEW ? 16 : 64, KEYS = 32, BN = KEYS;
 

@@ -39,9 +39,10 @@ FA_DEVICE cache_source find_cache_source(const fa_cache_params &p, const cache_w
   cache_source s;
   s.k = p.k + work.seq.k_row * p.k_stride.row + work.kv_head * p.k_stride.head + chunk * 8;
   s.v = p.v + work.seq.k_row * p.v_stride.row + work.kv_head * p.v_stride.head + chunk * 8;
-  s.table = p.block_table ? p.block_table + batch * p.table_stride : nullptr;
-  s.page = !p.block_table && p.cache_batch_idx ? load_global(p.cache_batch_idx + batch) : batch;
-  s.whole = !p.block_table || p.page_size % C::KEYS == 0;
+  const bool paged = C::PAGED && p.block_table;
+  s.table = paged ? p.block_table + batch * p.table_stride : nullptr;
+  s.page = !paged && p.cache_batch_idx ? load_global(p.cache_batch_idx + batch) : batch;
+  s.whole = !paged || p.page_size % C::KEYS == 0;
   return s;
 }
 
@@ -93,7 +94,7 @@ FA_DEVICE void load_stage(uint32_t stage, const fa_cache_params &p, const cache_
     const bool is_key = key >= lo && key < hi;
     if (i == 0 || !from.whole) {
       const int64_t page = pages.page[i];
-      const int slot = key - page_of_key(p, key) * p.page_size;
+      const int slot = C::PAGED ? key - page_of_key(p, key) * p.page_size : key;
       k = from.k + page * p.k_stride.batch + slot * p.k_stride.row;
       v = from.v + page * p.v_stride.batch + slot * p.v_stride.row;
     } else {

@@ -43,7 +43,10 @@
  * block's shared memory only between two cluster_sync of all blocks.
  *   cluster_rank()
  *   cluster_sync()                              all threads of all blocks of the cluster
+ *   cluster_end()                               the same where nothing is sent any more: blocks may end behind it,
+ *                                               for others have read what they wanted
  *   cluster_address(shared, rank)               the same offset in another block's shared memory, for:
+ *   load_cluster4(address), load_cluster16(address)
  *   mbarrier_arrive_at(bar)
  *   copy_shared_to_cluster(to, from, bytes, bar)
  *                                               one thread; a bulk copy from the block's own shared memory, a

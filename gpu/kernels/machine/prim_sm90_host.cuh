@@ -91,6 +91,19 @@ FA_DEVICE void cluster_sync(FA_FROM) {
 FA_DEVICE uint32_t cluster_address(uint32_t shared, int rank) {
   return shared - fa_simt_self->shared_base + (static_cast<uint32_t>(rank) << 18);
 }
+FA_DEVICE void cluster_end(FA_FROM) {
+  fa_simt_sync_cluster(FA_AT);
+}
+FA_DEVICE uint32_t load_cluster4(uint32_t address, FA_FROM) {
+  uint32_t v;
+  __builtin_memcpy(&v, fa_simt_cluster_read(address, 4, FA_AT), 4);
+  return v;
+}
+FA_DEVICE vec4 load_cluster16(uint32_t address, FA_FROM) {
+  vec4 v;
+  __builtin_memcpy(&v, fa_simt_cluster_read(address, 16, FA_AT), 16);
+  return v;
+}
 FA_DEVICE void mbarrier_arrive_at(uint32_t bar, FA_FROM) {
   fa_simt_mbarrier_arrive(bar, 0, FA_AT);
 }

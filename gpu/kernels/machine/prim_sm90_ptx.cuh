@@ -100,10 +100,28 @@ FA_DEVICE void cluster_sync() {
                "barrier.cluster.wait.acquire;" ::
                    : "memory");
 }
+FA_DEVICE void cluster_end() {
+  asm volatile("barrier.cluster.arrive.relaxed;\n"
+               "barrier.cluster.wait;" ::
+                   : "memory");
+}
 FA_DEVICE uint32_t cluster_address(uint32_t shared, int rank) {
   uint32_t address;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared), "r"(rank));
   return address;
+}
+FA_DEVICE uint32_t load_cluster4(uint32_t address) {
+  uint32_t v;
+  asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+  return v;
+}
+FA_DEVICE vec4 load_cluster16(uint32_t address) {
+  vec4 v;
+  asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
 }
 /* With .release.cluster this would first be a fence over all of device memory: hundreds of clocks. */
 FA_DEVICE void mbarrier_arrive_at(uint32_t bar) {

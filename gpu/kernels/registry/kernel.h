@@ -61,6 +61,7 @@ typedef struct fa_kernel_recipe {
   const char *source;   /* "flash/forward": gpu/kernels/flash/forward.cu */
   const char *only;     /* "FA_ENTRY(flash_forward_f16_64,f16,64,plain)"; NULL: all that the file has */
   int is_ahead_of_time; /* the build compiles it */
+  int any_cluster;      /* its clusters have as many blocks as a launch says, and may have more than 8; others are compiled for theirs */
 } fa_kernel_recipe;
 
 /* What a kernel does in its call. */
@@ -124,7 +125,7 @@ typedef struct fa_kernel {
   int block_m, block_n, block_cols; /* rows, keys, columns of a result of a block (0: all) */
   int n_threads;
   size_t shared_bytes;      /* dynamic */
-  int cluster;              /* blocks side by side in x that run together; 1: no clusters */
+  int cluster;              /* blocks side by side in x that run together, at most where any number may; 1: no clusters */
   int blocks_per_processor; /* that an H100 holds at a time; 0: nobody asks */
   int subtracts_first;      /* backward: the LSE, before anything is scaled to base 2 */
   fa_dtype parts_dtype;     /* of a merge: of the parts that it merges */

@@ -71,6 +71,11 @@ const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_k
   return fa_kernel_first(t, FA_STEP_FORWARD, &wanted, device);
 }
 
+const fa_cache_kernel *fa_hopper_decode_find(fa_cache_ability wanted, const fa_kernel_device *device) {
+  if (!device || !device->hopper || wanted.head_dim > FA_CACHE_LARGE || wanted.large) return NULL;
+  return fa_kernel_first(&fa_kernels_hopper_decode, FA_STEP_FORWARD, &wanted, device);
+}
+
 const fa_cache_kernel *fa_hopper_latent_find(fa_cache_ability wanted, const fa_kernel_device *device) {
   if (!device || !device->hopper) return NULL;
   return fa_kernel_first(&fa_kernels_hopper_latent_main, FA_STEP_FORWARD, &wanted, device);

@@ -71,6 +71,10 @@ typedef fa_kernel_ability fa_cache_ability;
  * fastest; y over KV heads, z over sequences. Splits are of whole blocks of block_n keys. */
 const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_kernel_device *device);
 
+/* The kernel for sm_90a whose splits, 2 to fa_kernel.cluster of them, are a cluster and need no combine. It reads no page
+ * table. NULL: there is none for this device, or for this call. */
+const fa_cache_kernel *fa_hopper_decode_find(fa_cache_ability wanted, const fa_kernel_device *device);
+
 /* The kernel for sm_90a with V in K, of 576 and 512 columns. NULL: there is none for this device, or for this call.
  * Grid: as those', but blocks of rows fastest. */
 const fa_cache_kernel *fa_hopper_latent_find(fa_cache_ability wanted, const fa_kernel_device *device);
