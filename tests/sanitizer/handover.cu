@@ -14,8 +14,7 @@ __global__ void handover(int *sums) {
   __shared__ bar_t bars[2];
   __shared__ volatile int word[32];
   const unsigned full = __cvta_generic_to_shared(bars), empty = full + 8;
-  const int lane = threadIdx.x % 32;
-  int sum = 0;
+  int lane = threadIdx.x % 32, sum = 0;
   if (threadIdx.x == 0) init(full, 32), init(empty, ONE ? 1 : 32);
   __syncthreads();
   for (int i = 0; i < 100; ++i) {
