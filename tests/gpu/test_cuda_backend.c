@@ -398,7 +398,7 @@ static void test_where_kernels_are(void) {
   static const char flash[] = "\177ELF (flash_forward,", kv[] = "\177ELF (cache_,";
   static const fa_cubin two[] = {{"flash/forward", "90a", flash, flash + sizeof flash},
                                  {"cache/forward", "90a", kv, kv + sizeof kv}};
-  const fa_kernel_recipe recipe = {"cache/forward", "", 1};
+  const fa_kernel_recipe recipe = {"cache/forward", "", 1, 0};
   fa_cuda_context c;
   CUkernel kernel = NULL;
   fa_error err = {""};

@@ -206,7 +206,7 @@ static void test_without_compiler(void) {
 static void test_many(void) {
   fa_cuda_device device = {.major = 9, .max_shared_bytes = 227 * 1024};
   const fa_cuda_driver *d = fake_cuda_driver();
-  const fa_kernel_recipe recipe = {"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0};
+  const fa_kernel_recipe recipe = {"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0, 0};
   fa_error err = {""};
   fake_cuda_start();
   start();
@@ -242,8 +242,8 @@ static CUresult never_captured(CUstream stream, CUstreamCaptureStatus *out) {
 /* Where as many as are kept are there already, the new kernels of one call take the places of the oldest, and
  * not one another's: else all of them would be the last one. test_many has filled the table. */
 static void test_many_at_once(void) {
-  static const fa_kernel_recipe recipe[2] = {{"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0},
-                                             {"flex/forward", "FA_ENTRY(flex_forward_f16_128,f16,128)", 0}};
+  static const fa_kernel_recipe recipe[2] = {{"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0, 0},
+                                             {"flex/forward", "FA_ENTRY(flex_forward_f16_128,f16,128)", 0, 0}};
   static const char *const name[2] = {"flex_forward_f16_64", "flex_forward_f16_128"};
   fa_cuda_device device = {.major = 9, .max_shared_bytes = 227 * 1024};
   fa_cuda_driver d = *fake_cuda_driver();
