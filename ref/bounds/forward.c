@@ -33,6 +33,22 @@ static void lose_row(const fa_ref_call *c, const float *e, int64_t n, fa_bound_r
   t->overflows |= fa_bound_may_overflow(c) && fa_rows_best()->greatest(e, n) > 1e12f;
 }
 
+static bool leaves_sink_out(const fa_ref_call *c) {
+  return c->p->sinks.present && !c->p->sinks.in_lse;
+}
+
+/* What the keys' exponents are off by, relative to their own maximum. An exponential far below the sink's is 0 whatever its
+ * error is; an LSE that leaves the sink out is off by that error all the same. at: of the row's first pair in b's tiles. */
+static void keep_alone(const fa_ref_call *c, const fa_rows *rows, const double *x, int64_t n, double max,
+                       const fa_bound_scratch *b, int64_t at, fa_bound_row *t) {
+  const fa_bound_exponents by = fa_bound_exponents_of(c, max, false, t->extra);
+  float *e = b->we + at; /* not yet in use */
+  memcpy(e, b->e_logit + at, (size_t)n * sizeof *e);
+  double most = rows->logit_error(e, x, n, max, by.a, by.s, by.k);
+  if (b->e_score) most += c->lambda * rows->greatest(b->e_score + at, n);
+  t->alone = fmax(t->alone, most);
+}
+
 /* Row k of a tile: turns final scores into P. */
 static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r, fa_ref_scratch *w, double *x,
                       fa_bound_scratch *b, int64_t k, int64_t j0, int64_t n, fa_bound_row *t) {
@@ -50,6 +66,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   }
   at = k * n + begin;
   float widest = 0, max_v = rows->greatest(b->max_v + j0 + begin, end - begin);
+  if (leaves_sink_out(c)) keep_alone(c, rows, x + at, end - begin, w->key_m[k], b, at, t);
   if (!fa_bound_exponent(c, rows, b->e_logit + at, x + at, end - begin, w->m[k], false, t->extra, &widest))
     lose_row(c, b->e_logit + at, end - begin, t);
   if (b->e_score) widest += (float)c->lambda * rows->greatest(b->e_score + at, end - begin);
@@ -75,17 +92,21 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     t->scattered += fa_bound_scatter_weights(c, row.p, row.z, b->e_score + at, end - begin, row.w, row.w2);
 }
 
-/* Of the sum that the LSE is the logarithm of: with the sink, or of the keys alone, whose shares add up to less than 1. */
+/* Of the sum that the LSE is the logarithm of: with the sink, or of the keys alone, whose shares add up to less than 1. Where
+ * they are nearly nothing, what is known of each is that it is nothing: infinity. */
 static double error_of_sum(const fa_ref_call *c, const fa_ref_scratch *w, int64_t k, const fa_bound_row *t) {
-  if (!c->p->sinks.present || c->p->sinks.in_lse) return t->error_sum + t->sink.share * t->sink.error;
-  return t->error_sum / (exp(w->key_m[k] - w->m[k]) * w->key_l[k] / w->l[k]);
+  if (!leaves_sink_out(c)) return t->error_sum + t->sink.share * t->sink.error;
+  const double share = exp(w->key_m[k] - w->m[k]) * w->key_l[k] / w->l[k];
+  return share > 0x1p-64 ? t->error_sum / share : INFINITY;
 }
 
 static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                       const fa_bound_row *t, double sum_error) {
   fa_want *lse = &c->out->t[FA_T_LSE];
   const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
-  lse->accum[at] = fa_bound_row_lse(c, t, error_of_sum(c, w, k, t), fabs(lse->value[at]), sum_error);
+  fa_bound_row own = *t;
+  if (leaves_sink_out(c)) own.widest = t->alone;
+  lse->accum[at] = fa_bound_row_lse(c, &own, error_of_sum(c, w, k, t), fabs(lse->value[at]), sum_error);
   lse->sum_error[at] = fa_bound_row_sum(t, sum_error);
 }
 

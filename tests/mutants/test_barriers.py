@@ -35,6 +35,7 @@ FAMILIES = {
                ("host:hopper", ["cases/hopper_cache.json"], "^(pages_16|heads_8|rows_before_keys|d256)$", [1]),
                ("host:hopper,processors=1", ["cases/hopper_cache.json"], "^(many_entries|pages_64)$", range(1, 9)),
                ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),
+               ("host:hopper", ["cases/quantized.json"], "^(tensors|heads|packed)$", [1]),
                ("host:hopper,processors=1", ["cases/hopper.json"],
                 "^(bf16_64_(window|window_short|idle)|bf16_256_dropout)$", range(1, 9))],
     "flex": [("host", ["cases/flex.json"], "^(dense|density_30|k_ne_v|mod_columns)$", [1])],
