@@ -96,9 +96,10 @@ typedef struct fa_bound_row {
   double error_sum; /* sum_j p_j e_j */
   double scattered; /* sum_j (p_j e_score_j)^2 */
   double widest;    /* largest e_j of the row: its LSE cannot be off by more */
-  double alone;     /* that of an LSE without the sink, which is of these keys however far below the sink they are */
-  bool kept;        /* false: the magnitude of some exponential is unknown */
-  double least;     /* fa_bound_least_spread; 0: roundings do not repeat */
+  double
+      alone; /* that of an LSE without the sink, which is of these keys however far below the sink they are */
+  bool kept; /* false: the magnitude of some exponential is unknown */
+  double least; /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread spread;
   bool overflows; /* its scores may not fit the kernel's formats */
   float max_v;
