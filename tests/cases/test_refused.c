@@ -108,6 +108,7 @@ int main(void) {
     fa_case c;
     fa_error err = {""};
     fa_status status = fa_case_from_text(cases[i].text, &c, &err);
+    const bool is_read = status == FA_OK;
     if (cases[i].spoil != nothing) {
       REQUIRE(status == FA_OK);
       cases[i].spoil(&c);
@@ -115,6 +116,7 @@ int main(void) {
     }
     CHECK_MSG(status == FA_ERR_INPUT && strstr(err.text, cases[i].says), "%s: %d %s; expected %s",
               cases[i].text, (int)status, err.text, cases[i].says);
+    if (is_read) fa_case_free(&c);
   }
   return check_done();
 }
