@@ -6,6 +6,7 @@
 #include "ref/math/blas.h"
 #include "ref/tiles/lse.h"
 #include "ref/tiles/score.h"
+#include "ref/tiles/sink.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,10 +32,6 @@ static void row_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, cons
 static void lose_row(const fa_ref_call *c, const float *e, int64_t n, fa_bound_row *t) {
   t->kept = false;
   t->overflows |= fa_bound_may_overflow(c) && fa_rows_best()->greatest(e, n) > 1e12f;
-}
-
-static bool leaves_sink_out(const fa_ref_call *c) {
-  return c->p->sinks.present && !c->p->sinks.in_lse;
 }
 
 /* What the keys' exponents are off by, relative to their own maximum. An exponential far below the sink's is 0 whatever its
@@ -66,7 +63,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   }
   at = k * n + begin;
   float widest = 0, max_v = rows->greatest(b->max_v + j0 + begin, end - begin);
-  if (leaves_sink_out(c)) keep_alone(c, rows, x + at, end - begin, w->key_m[k], b, at, t);
+  if (fa_ref_sink_left_out(c)) keep_alone(c, rows, x + at, end - begin, w->key_m[k], b, at, t);
   if (!fa_bound_exponent(c, rows, b->e_logit + at, x + at, end - begin, w->m[k], false, t->extra, &widest))
     lose_row(c, b->e_logit + at, end - begin, t);
   if (b->e_score) widest += (float)c->lambda * rows->greatest(b->e_score + at, end - begin);
@@ -95,7 +92,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
 /* Of the sum that the LSE is the logarithm of: with the sink, or of the keys alone, whose shares add up to less than 1. Where
  * they are nearly nothing, what is known of each is that it is nothing: infinity. */
 static double error_of_sum(const fa_ref_call *c, const fa_ref_scratch *w, int64_t k, const fa_bound_row *t) {
-  if (!leaves_sink_out(c)) return t->error_sum + t->sink.share * t->sink.error;
+  if (!fa_ref_sink_left_out(c)) return t->error_sum + t->sink.share * t->sink.error;
   const double share = exp(w->key_m[k] - w->m[k]) * w->key_l[k] / w->l[k];
   return share > 0x1p-64 ? t->error_sum / share : INFINITY;
 }
@@ -105,7 +102,7 @@ static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_
   fa_want *lse = &c->out->t[FA_T_LSE];
   const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
   fa_bound_row own = *t;
-  if (leaves_sink_out(c)) own.widest = t->alone;
+  if (fa_ref_sink_left_out(c)) own.widest = t->alone;
   lse->accum[at] = fa_bound_row_lse(c, &own, error_of_sum(c, w, k, t), fabs(lse->value[at]), sum_error);
   lse->sum_error[at] = fa_bound_row_sum(t, sum_error);
 }

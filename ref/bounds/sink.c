@@ -30,9 +30,8 @@ fa_bound_sink fa_bound_sink_backward(const fa_ref_call *c, const fa_ref_rows *r,
 }
 
 double fa_bound_sink_added(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w) {
-  const fa_sinks *s = &c->p->sinks;
   const double sink = fa_ref_sink(c, r->h);
-  if (!s->present || s->in_lse || sink == -INFINITY) return 0;
+  if (!fa_ref_sink_left_out(c) || sink == -INFINITY) return 0;
   return 2 * c->profile->eps_exp + c->profile->eps_log + 8 * u * (fabs(sink) + fabs(w->l[k]));
 }
 

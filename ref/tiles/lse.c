@@ -24,5 +24,5 @@ fa_ref_lse fa_ref_lse_load(const fa_ref_call *c, const fa_ref_sequence *e, int64
   const bool given = fa_ref_lse_is_given(c, e, h, i);
   const fa_ref_lse lse = {given ? fa_ref_lse_get(c, c->given_lse, e, h, i) : own->value[at],
                           given ? 0 : own->rest[at]};
-  return c->p->sinks.present && !c->p->sinks.in_lse ? fa_ref_sink_add(lse, fa_ref_sink(c, h)) : lse;
+  return fa_ref_sink_left_out(c) ? fa_ref_sink_add(lse, fa_ref_sink(c, h)) : lse;
 }

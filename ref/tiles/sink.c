@@ -7,6 +7,10 @@ double fa_ref_sink(const fa_ref_call *c, int64_t h) {
   return c->p->sinks.present ? fa_tensor_get(&c->in->t[FA_T_SINKS], &h) : -INFINITY;
 }
 
+bool fa_ref_sink_left_out(const fa_ref_call *c) {
+  return c->p->sinks.present && !c->p->sinks.in_lse;
+}
+
 void fa_ref_sink_join(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w) {
   const double sink = fa_ref_sink(c, r->h);
   if (!c->p->sinks.present) return; /* key_m and key_l are m and l */

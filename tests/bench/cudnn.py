@@ -145,18 +145,7 @@ class Row:
         return backward
 
     def times(self, reps):
-        """{subject: milliseconds, the median}"""
-        events = {name: [] for name in self.subjects}
-        for rep in range(reps + 2):
-            for name in random.sample(list(self.subjects), len(self.subjects)):
-                begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-                begin.record()
-                self.subjects[name]()
-                end.record()
-                if rep >= 2:  # the first two warm up
-                    events[name].append((begin, end))
-        self.torch.cuda.synchronize()
-        return {name: statistics.median(b.elapsed_time(e) for b, e in pairs) for name, pairs in events.items()}
+        return by_turns(self.torch, self.subjects, reps)
 
     def differences(self):
         """Names of libraries whose outputs are not those of cuDNN, or, where that has none to compare, of the first one.
@@ -177,6 +166,21 @@ class Row:
         words = [f"{name} {rate:.0f}" + (f" ({rate / theirs:.3f})" if theirs and name != "cuDNN" else "")
                  for name, rate in rates.items()]
         return f"{self.name:30} " + "  ".join(words)
+
+
+def by_turns(torch, subjects, reps):
+    """{subject: milliseconds, the median}, each called in random order."""
+    events = {name: [] for name in subjects}
+    for rep in range(reps + 2):
+        for name in random.sample(list(subjects), len(subjects)):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            subjects[name]()
+            end.record()
+            if rep >= 2:  # the first two warm up
+                events[name].append((begin, end))
+    torch.cuda.synchronize()
+    return {name: statistics.median(b.elapsed_time(e) for b, e in pairs) for name, pairs in events.items()}
 
 
 def matrix_product(torch):

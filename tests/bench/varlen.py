@@ -10,10 +10,9 @@ order in one process; medians. FlashAttention 3 comes with the package fa3-fwd; 
 out. Exit: 0, 1 if our output differs from FlashAttention 3's, 2 if it cannot run."""
 import math
 import random
-import statistics
 import sys
 
-from cudnn import CHANNELS, TOLERANCE, Call, Libraries, flash_attention_3
+from cudnn import CHANNELS, TOLERANCE, Call, Libraries, by_turns, flash_attention_3
 
 SEQUENCES, SHORTEST, LONGEST, REPS = 64, 64, 8192, 15
 
@@ -54,20 +53,6 @@ class Problem:
                                                  max_seqlen_q=longest, max_seqlen_k=longest, is_causal=True, num_splits=1)[0]
 
 
-def times(torch, subjects):
-    events = {name: [] for name in subjects}
-    for rep in range(REPS + 2):
-        for name in random.sample(list(subjects), len(subjects)):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            subjects[name]()
-            end.record()
-            if rep >= 2:
-                events[name].append((begin, end))
-    torch.cuda.synchronize()
-    return {name: statistics.median(b.elapsed_time(e) for b, e in found) for name, found in events.items()}
-
-
 def row(torch, libraries, has_fa3, head_dim, lengths):
     """Its text, and whether outputs are alike."""
     alike = round(2 * pairs(lengths) / sum(lengths))  # keys of as many pairs for each row
@@ -76,7 +61,7 @@ def row(torch, libraries, has_fa3, head_dim, lengths):
     subjects = {"ours": packed.ours, "fixed": fixed.ours}
     if has_fa3:
         subjects["FA3"] = packed.fa3
-    rate = {n: (fixed if n == "fixed" else packed).flop / t / 1e9 for n, t in times(torch, subjects).items()}
+    rate = {n: (fixed if n == "fixed" else packed).flop / t / 1e9 for n, t in by_turns(torch, subjects, REPS).items()}
     words = [f"D {head_dim:3}  {len(lengths)} sequences, {sum(lengths)} tokens; fixed: {len(one)} of {alike}"]
     words += [f"{n} {x:.0f}" for n, x in rate.items()] + [f"ours/fixed {rate['ours'] / rate['fixed']:.3f}"]
     if not has_fa3:
