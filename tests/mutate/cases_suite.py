@@ -44,16 +44,16 @@ class Try:
 
 class Suite:
     """files, backends: which cases, and where; None: FILES. dearest: cases that take longer, in seconds, are left out. jobs: so many
-    may ask at once."""
+    may ask at once. judge_by: as --judge of fa-verify."""
 
-    def __init__(self, program, files=None, backends=None, dearest=LONGEST, jobs=1):
+    def __init__(self, program, files=None, backends=None, dearest=LONGEST, jobs=1, judge_by="cpu"):
         self.jobs, self.dearest, self.tries, self.names, self.free = jobs, dearest, [], {}, {}
         self.held = set(work.read_table(work.TABLE))
         for backend in backends or FILES:
             asked = files or [f"cases/{name}.json" for name in FILES.get(backend, EVERY)]
             self.free[backend] = queue.Queue()
             for _ in range(jobs):
-                one = server.Server(program, backend, asked)
+                one = server.Server(program, backend, asked, judge=judge_by)
                 self.names[backend] = one.names
                 self.free[backend].put(one)
 

@@ -4,11 +4,12 @@ import os
 from dataclasses import asdict, dataclass
 
 SURVIVED, LEFT_OUT, UNREACHED = "survived", "left out", "unreached"
+ERROR = "ERROR"  # a fault of whoever judges, such as two judges that contradict each other: no kill
 
 
 @dataclass
 class Row:
-    """outcome: a state such as FAIL or RACE, or one of the three above. by: the case or test; tried: how many."""
+    """outcome: a state such as FAIL or RACE, or one of the above. by: the case or test; tried: how many."""
     key: str
     path: str
     line: int
@@ -23,7 +24,7 @@ class Row:
 
     @property
     def killed(self):
-        return self.outcome not in (SURVIVED, LEFT_OUT, UNREACHED)
+        return self.outcome not in (SURVIVED, LEFT_OUT, UNREACHED, ERROR)
 
 
 def row(m, outcome, **more):

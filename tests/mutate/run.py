@@ -7,10 +7,11 @@ build folder made by ninja; needs the packages tree-sitter, tree-sitter-c and tr
     run.py --what kernels --one 0a1b2c3d4e            one mutant, by its key
     run.py --what kernels --sample 900 --pack FOLDER  for a machine without those packages and without a build;
     run.py --parcel FOLDER --jobs 64                  there, beside the same sources: all of these
+    run.py --what kernels --judge host                the GPU's judge, on the processor, beside the CPU's
     run.py --what kernels --table docs/notes/detection.md     the journal's table,
                                                        of what the sources still have
 
-Exit: 0 all are killed or in equivalent.txt, 1 some survive, 77 the packages are not there."""
+Exit: 0 all are killed or in equivalent.txt, 1 some survive (an ERROR kills nothing: it is the judge's), 77 the packages are not there."""
 import argparse
 import os
 import random
@@ -60,6 +61,7 @@ def arguments(words):
     p.add_argument("--slowest", type=float, default=600.0, help="test programs that take longer, in seconds, are left out")
     p.add_argument("--cases", nargs="*", help="case files in place of all")
     p.add_argument("--backends", nargs="*", help="in place of all")
+    p.add_argument("--judge", default="cpu", choices=("cpu", "host"), help="who judges cases; host: both, and they must agree")
     p.add_argument("--programs", nargs="*", help="test programs in place of all; without a name: none")
     p.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many compilers, and mutants, at once")
     p.add_argument("--list", action="store_true", help="print the mutants and stop")
@@ -92,7 +94,7 @@ def suite_of(a, batch, objects):
     tests = programs_suite.Suite(batch, objects, programs.chosen(a.what, a.programs), a.slowest, a.jobs)
     if subjects.SUBJECTS[a.what].suite == "tests":
         return tests
-    return both_suites.Suite(cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest, a.jobs),
+    return both_suites.Suite(cases_suite.Suite(batch.link("mutate_serve", objects), a.cases, a.backends, a.dearest, a.jobs, a.judge),
                              tests)
 
 

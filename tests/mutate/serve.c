@@ -1,15 +1,17 @@
 /* Cases against mutants, each in a process of its own that is forked from one that has read all the cases.
  *
- *   serve BACKEND FILE.json...      BACKEND: host, or host:ARGUMENT
+ *   serve BACKEND JUDGE FILE.json...      BACKEND: host, or host:ARGUMENT; JUDGE: as --judge has it
  *
  * Prints "case FILE/NAME" for every case, then "ready". For a line "MUTANT CASE SECONDS IMAGE" on its input it answers
  *   STATE <tab> seconds <tab> IMAGE <tab> kernels <tab> reason <tab> numbers of the mutants reached
  * Seconds are the processor's. STATE is a result's, or CRASH, or HANG after so many. Mutant 0 is the program as it is:
  * each case is asked of it first, which tells the mutants that the case reaches, and the image of what the run leaves in
  * memory and how much it works ("-": the case has to be judged). A mutant with that image is "SAME" and one that leaves
- * the same but works more or less is "WASTE", without being judged; "-MUTANT" judges it all the same. */
+ * the same but works more or less is "WASTE", without being judged; "-MUTANT" judges it all the same. An ERROR is a fault of
+ * the judge: with JUDGE "host" also that the two judges contradict each other. */
 #include "cases/codec/file.h"
 #include "fuzz/generate/draw.h"
+#include "fuzz/one/judges.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/workers/memory.h"
 #include "ref/math/blas.h"
@@ -30,6 +32,7 @@
 typedef struct server {
   const fa_backend *backend;
   void *self;
+  fa_judge_choice judge;
   fa_case_list cases;
 } server;
 
@@ -88,7 +91,7 @@ static void judge(const server *s, const question *q, answer *a) {
   fa_error err = {""};
   char work[IMAGE_CHARS];
   const fa_run_config config = {
-      .backend = s->backend, .backend_self = s->self, .n_threads = 1, .schedule_seed = 1};
+      .backend = s->backend, .backend_self = s->self, .judge = s->judge, .n_threads = 1, .schedule_seed = 1};
   *a = (answer){.state = FA_UNTESTED, .image = "-"};
   fa_result_init(&r);
   fa_run_case(&s->cases.v[q->number], &config, &r, &err);
@@ -180,14 +183,16 @@ static void print_case(const fa_case *c) {
 int main(int argc, char **argv) {
   server s = {.backend = &fa_backend_host};
   fa_error err = {""};
-  if (argc < 3 || strncmp(argv[1], "host", 4) != 0) return 2;
+  if (argc < 4 || strncmp(argv[1], "host", 4) != 0) return 2;
+  s.judge = fa_judge_choice_named(argv[2]);
   fa_memory_startup();
   fa_blas_startup(argv);
   void *shared = mmap(NULL, FA_MUTANTS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 3;
   fa_mutant_reached = shared;
+  if (fa_judges_start(s.judge, 0, &err) != FA_OK) return fail(&err);
   if (s.backend->open(argv[1][4] == ':' ? argv[1] + 5 : NULL, &s.self, &err) != FA_OK) return fail(&err);
-  for (int i = 2; i < argc; ++i)
+  for (int i = 3; i < argc; ++i)
     if (fa_case_file_load(argv[i], fa_generate, &s.cases, &err) != FA_OK) return fail(&err);
   for (int64_t i = 0; i < s.cases.n; ++i) print_case(&s.cases.v[i]);
   printf("ready\n");
@@ -195,5 +200,6 @@ int main(int argc, char **argv) {
   const int status = serve(&s);
   fa_case_list_free(&s.cases);
   s.backend->close(s.self);
+  fa_judges_stop();
   return status;
 }

@@ -16,9 +16,11 @@ class Answer:
 
 
 class Server:
-    def __init__(self, program, backend, files, nice=0):
+    """judge: who judges, as fa-verify's option --judge has it."""
+
+    def __init__(self, program, backend, files, nice=0, judge="cpu"):
         self.backend, self.names = backend, []
-        self.process = subprocess.Popen(["nice", "-n", str(nice), program, backend, *files], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen(["nice", "-n", str(nice), program, backend, judge, *files], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if line == "ready\n":
