@@ -7,7 +7,7 @@ set(FA_TURNS 4)
 set(FA_TURN_0 flex_nvcc host_kernels nvrtc_compiles)
 set(FA_TURN_1 barriers)
 set(FA_TURN_2 deb explain_campaign mutants wheel)
-set(FA_TURN_3 findings_reproduce python_adapters simulated simulated_quantized)
+set(FA_TURN_3 findings_reproduce python_adapters python_package simulated simulated_quantized)
 
 # With sanitizers every test takes turns, but for the small ones that read what a stranger has written.
 set(FA_SANITIZED_DAILY case_errors case_file case_hostile case_lines case_memory exec exec_adopt exec_memory exec_process fuzz fuzz_hostile_plugin
