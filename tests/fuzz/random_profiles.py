@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Random cases of all profiles on a backend, and a table by profile of what came of them.
 
-usage: random_profiles.py FA_VERIFY BACKEND COUNT FOLDER [--seed S] [--jobs N] [--seconds T]
+usage: random_profiles.py FA_VERIFY BACKEND COUNT FOLDER [--seed S] [--jobs N] [--seconds T] [-- OPTION...]
 
 COUNT cases are shared out evenly among the profiles, but `long` gets a twentieth of a share. The reports are FOLDER/PROFILE.json; a
 profile that has one is not run again, and one that was stopped goes on where it was. --seconds: no more of the clock for all.
+OPTIONs are fa-verify's, such as --judge cuda or --laws.
 Exit: 0 all that were judged passed, 1 some failed, 3 some profile could not be run."""
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -27,16 +29,18 @@ def share(profile, count, n):
 
 def run(a, profile, n, seconds):
     report = os.path.join(a.folder, f"{profile}.json")
-    if os.path.exists(report):
+    if os.path.exists(report) and not os.path.exists(report + ".journal"):
         return
     words = [a.verify, "random", "--backend", a.backend, "--profile", profile, "--seed", str(a.seed), "--jobs", str(a.jobs), "--count", str(n),
-             "-q", "--no-progress", "--report", report]
+             "-q", "--no-progress", "--report", report, *a.options]
     if os.path.exists(report + ".journal"):
         words.append("--resume")
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     try:
-        subprocess.run(words, stdout=subprocess.DEVNULL, check=False, timeout=seconds)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
-        pass
+        process.send_signal(signal.SIGINT)  # it writes what it has, and a journal to go on from
+        process.wait()
 
 
 def counts_of(a, profile):
@@ -68,7 +72,9 @@ def main(words):
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--seconds", type=float, default=1e9)
-    a = p.parse_args(words)
+    at = words.index("--") if "--" in words else len(words)
+    a = p.parse_args(words[:at])
+    a.options = words[at + 1:]
     os.makedirs(a.folder, exist_ok=True)
     end, names = time.time() + a.seconds, profiles(a.verify)
     for profile in names:
