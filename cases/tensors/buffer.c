@@ -3,6 +3,8 @@
  * overflows hits either a gap that must not change, or a page that does not exist. */
 #include "cases/tensors/guard.h"
 
+#include "cases/threads/bulk.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +31,7 @@ static size_t round_up(size_t x, size_t to) {
 /* ---- patterns ---- */
 
 /* Doubling copies run at memcpy speed. */
-void fa_pattern_fill(char *p, size_t bytes, uint32_t pattern) {
+static void fill(char *p, size_t bytes, uint32_t pattern) {
   for (size_t i = 0; i < bytes && i < 4; ++i) p[i] = (char)(pattern >> 8 * i);
   for (size_t done = 4; done < bytes;) {
     size_t step = done < bytes - done ? done : bytes - done;
@@ -37,6 +39,22 @@ void fa_pattern_fill(char *p, size_t bytes, uint32_t pattern) {
     memcpy(p + done, p, step);
     done += step;
   }
+}
+
+typedef struct filling {
+  char *p;
+  uint32_t pattern;
+} filling;
+
+/* Pieces begin at whole words. */
+static void fill_piece(void *context, size_t begin, size_t end) {
+  const filling *f = context;
+  fill(f->p + begin, end - begin, f->pattern);
+}
+
+void fa_pattern_fill(char *p, size_t bytes, uint32_t pattern) {
+  filling f = {p, pattern};
+  fa_bulk(bytes, fill_piece, &f);
 }
 
 size_t fa_pattern_first_difference(const char *p, size_t bytes, uint32_t pattern) {
@@ -69,6 +87,7 @@ fa_status fa_buffer_alloc(fa_buffer *b, size_t bytes, fa_error *err) {
   if (!fits_memory(bytes) || posix_memalign(&p, 256, bytes + 2 * FA_GUARD_BYTES) != 0)
     return fa_fail(err, FA_ERR_MEMORY, "out of memory: %zu bytes", bytes);
   *b = (fa_buffer){.base = p, .bytes = bytes};
+  fa_bulk_expect(p, bytes + 2 * FA_GUARD_BYTES);
   set_guards(b);
   return FA_OK;
 }
@@ -248,7 +267,7 @@ fa_status fa_buffer_clone(fa_buffer *dst, const fa_buffer *src, fa_error *err) {
   const fa_status status = fa_buffer_alloc_like(dst, src, err);
   for (int i = 0; status == FA_OK && i < fa_buffer_n_spans(src); ++i) {
     const fa_span s = fa_buffer_span(src, i);
-    memcpy(fa_buffer_payload(dst) + s.begin, fa_buffer_payload(src) + s.begin, s.end - s.begin);
+    fa_bulk_copy(fa_buffer_payload(dst) + s.begin, fa_buffer_payload(src) + s.begin, s.end - s.begin);
   }
   return status;
 }

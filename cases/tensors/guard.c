@@ -1,6 +1,7 @@
 #include "cases/tensors/guard.h"
 
 #include "cases/tensors/table.h"
+#include "cases/threads/bulk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -222,7 +223,7 @@ bool fa_tensors_inputs_equal(const fa_tensors *a, const fa_tensors *b, char *whe
     int64_t first = -1, changed = 0;
     for (int k = 0; k < fa_buffer_n_spans(&a->buffer[i]); ++k) {
       const fa_span s = fa_buffer_span(&a->buffer[i], k);
-      if (s.end == s.begin || memcmp(p + s.begin, q + s.begin, s.end - s.begin) == 0) continue;
+      if (fa_bulk_equal(p + s.begin, q + s.begin, s.end - s.begin)) continue;
       for (size_t at = s.begin; at < s.end; ++at)
         if (p[at] != q[at] && changed++ == 0 && first < 0) first = (int64_t)at;
     }

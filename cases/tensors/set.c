@@ -1,6 +1,7 @@
 #include "cases/tensors/set.h"
 
 #include "cases/tensors/guard.h"
+#include "cases/threads/bulk.h"
 #include "cases/vocabulary/problem.h"
 
 #include <stdio.h>
@@ -311,7 +312,7 @@ void fa_tensors_clone_poisoned_into(fa_tensors *dst, const fa_tensors *src, fa_p
     if (fa_tensor_id_is_output((fa_tensor_id)i))
       fa_tensors_poison(dst, (fa_tensor_id)i, poison);
     else
-      memcpy(fa_buffer_payload(&dst->buffer[i]), fa_buffer_payload(from), from->bytes);
+      fa_bulk_copy(fa_buffer_payload(&dst->buffer[i]), fa_buffer_payload(from), from->bytes);
     block += in_block(from);
   }
   clone_places(dst, src);

@@ -1,4 +1,5 @@
 #include "fuzz/judge_process/client.h"
+#include "cases/threads/bulk.h"
 #include "fuzz/judge_process/messages.h"
 
 #include <errno.h>
@@ -107,7 +108,8 @@ static fa_status download(void *self, void *to, const void *from, size_t bytes, 
   fa_judge_ask question = {.what = FA_JUDGE_RUN, .used = behind + up(bytes), .from = c->used, .n_bytes = n};
   fa_judge_answer a;
   c->list.used = 0;
-  if ((status = ask(c, &question, &a, err)) == FA_OK && !staged) memcpy(to, c->shared.memory + behind, bytes);
+  if ((status = ask(c, &question, &a, err)) == FA_OK && !staged)
+    fa_bulk_copy(to, c->shared.memory + behind, bytes);
   return status;
 }
 

@@ -2,12 +2,13 @@
 
 #include "cases/data/fill_plan.h"
 #include "cases/tensors/guard.h"
+#include "cases/threads/bulk.h"
 
 #include <string.h>
 
 /* Images that are made at once, unless one alone is larger; and how much of them comes down at once. */
 #define IMAGES ((size_t)256 << 20)
-#define PIECE ((size_t)64 << 20)
+#define PIECE ((size_t)128 << 20)
 
 static size_t round_up(size_t bytes) {
   return (bytes + 255) / 256 * 256;
@@ -19,7 +20,7 @@ static void copy_part(const fa_tensors *set, const fa_fill_image *image, const c
   const size_t from = image->at > begin ? image->at : begin;
   const size_t to = image->at + image->bytes < end ? image->at + image->bytes : end;
   char *payload = fa_buffer_payload(&set->buffer[image->id]);
-  if (to > from) memcpy(payload + (from - image->at), piece + (from - begin), to - from);
+  if (to > from) fa_bulk_copy(payload + (from - image->at), piece + (from - begin), to - from);
 }
 
 static fa_status fetch(fa_judge_machine *m, const fa_fill_plan *plan, const char *images, char *staged,

@@ -1,6 +1,7 @@
 #include "fuzz/judging/run_checks.h"
 
 #include "cases/tensors/table.h"
+#include "cases/threads/bulk.h"
 #include "fuzz/judging/judge.h"
 #include "report/text/line.h"
 
@@ -77,7 +78,7 @@ static bool same_memory(const fa_tensor *a, const fa_tensor *b) {
   for (int axis = 0; axis < a->rank; ++axis)
     if (a->stride[axis] != b->stride[axis]) return false;
   return fa_tensor_is_dense(a) &&
-         memcmp(a->data, b->data, (size_t)fa_tensor_count(a) * fa_dtype_size(a->dtype)) == 0;
+         fa_bulk_equal(a->data, b->data, (size_t)fa_tensor_count(a) * fa_dtype_size(a->dtype));
 }
 
 /* True if they differ. */

@@ -103,7 +103,8 @@ static fa_compare_options compare_options(const fa_judge_config *config) {
 /* Gradients only after a forward that can be relied on: else the CPU has another way to judge them. */
 static fa_status try_passes(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                             const fa_judge_config *config, fa_judge_trial *t, fa_error *err) {
-  const fa_ref_options options = {.n_threads = 1, .profile = config->profile, .generic = config->generic};
+  const fa_ref_options options = {
+      .n_threads = config->n_threads, .profile = config->profile, .generic = config->generic};
   const fa_compare_options as = compare_options(config);
   const fa_stage outer = fa_stage_enter(FA_STAGE_FORWARD);
   fa_status status = fa_judge_try(config->machine, p, in, got, &options, &as, false, t, err);

@@ -1,5 +1,6 @@
 #include "fuzz/one/run_case.h"
 #include "cases/data/build.h"
+#include "cases/threads/bulk.h"
 
 #include "fuzz/explain/run.h"
 #include "fuzz/judging/data.h"
@@ -403,6 +404,7 @@ fa_status fa_run_case(const fa_case *c, const fa_run_config *config, fa_result *
     return fa_run_law(c, config, out, err);
   }
   double start = fa_seconds_now();
+  fa_bulk_threads(config->n_threads);
   run x = {.c = c, .config = config, .r = out};
   fa_error own = {""};
   if (!err) err = &own;
