@@ -1,6 +1,7 @@
 /* What a case costs the processor, step by step: the judge has to keep up with a GPU. */
 #include "fuzz/bench/reference.h"
 
+#include "cases/codec/json.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/judging/stage.h"
 #include "fuzz/one/judges.h"
@@ -19,7 +20,7 @@ enum { CASES_ALONE = 120, CASES_EACH = 40, FIRST = 1000000 /* other cases than t
 typedef struct rate {
   fa_stage_clock clock;
   double pairs; /* batch * heads * Sq * Sk */
-  int n_passed;
+  int n_passed, n_left; /* left: to the CPU */
   pid_t pid; /* the parent's alone */
   fa_status status;
   fa_error err;
@@ -29,21 +30,29 @@ typedef struct rate {
 typedef struct job {
   fa_choice subject;
   fa_judge_choice judge;
+  const fa_words *texts; /* cases in JSON, one after another; none: of rate-gpu */
+  int n_threads;        /* of each process */
 } job;
+
+static fa_status case_of(const job *x, int64_t index, fa_case *c, fa_error *err) {
+  if (x->texts->n == 0 || index < 0) return fa_generate("rate-gpu", 1, (uint64_t)(FIRST + index), c, err);
+  return fa_case_from_text(x->texts->v[index % x->texts->n], c, err);
+}
 
 static fa_status run_one(const job *x, void *self, int64_t index, rate *to) {
   fa_case c;
   fa_result *r = malloc(sizeof *r);
   if (!r) return fa_fail(&to->err, FA_ERR_MEMORY, "bench: out of memory");
   fa_result_init(r);
-  fa_status status = fa_generate("rate-gpu", 1, FIRST + index, &c, &to->err);
+  fa_status status = case_of(x, index, &c, &to->err);
   if (status == FA_OK) {
     const fa_problem *p = &c.problem;
     const fa_run_config config = {
-        .backend = x->subject.backend, .backend_self = self, .n_threads = 1, .judge = x->judge};
+        .backend = x->subject.backend, .backend_self = self, .n_threads = x->n_threads, .judge = x->judge};
     status = fa_run_case(&c, &config, r, &to->err);
     to->pairs += (double)(p->batch * p->heads_q) * (double)p->seqlen_q * (double)p->seqlen_k;
     to->n_passed += r->state == FA_PASS;
+    to->n_left += r->judged.left[0] != 0;
     fa_case_free(&c);
   }
   fa_result_free(r);
@@ -57,7 +66,7 @@ static void run_some(const job *x, int64_t first, int64_t n, rate *to) {
   to->status = x->subject.backend->open(x->subject.arg, &self, &to->err);
   if (to->status != FA_OK) return;
   to->status = run_one(x, self, -1, to);
-  to->pairs = to->n_passed = 0;
+  to->pairs = to->n_passed = to->n_left = 0;
   fa_stage_clock_start(&to->clock);
   for (int64_t i = 0; i < n && to->status == FA_OK; ++i) to->status = run_one(x, self, first + i, to);
   fa_stage_clock_start(NULL);
@@ -81,21 +90,22 @@ static fa_status run_processes(const job *x, int n_processes, int64_t n_each, ra
   return bad ? FA_ERR_MEMORY : FA_OK;
 }
 
-static void print_table(FILE *out, const rate *all, int n_processes, int64_t n_each) {
+static void print_table(FILE *out, const job *x, const rate *all, int n_processes, int64_t n_each) {
   const double per_case = 1e3 / ((double)n_processes * (double)n_each);
   rate sum = {0};
   double cpu = 0, wall = 0;
   for (int i = 0; i < n_processes; ++i) {
     sum.pairs += all[i].pairs;
     sum.n_passed += all[i].n_passed;
+    sum.n_left += all[i].n_left;
     for (int s = 0; s < FA_N_STAGES; ++s) {
       sum.clock.cpu[s] += all[i].clock.cpu[s] * per_case;
       sum.clock.wall[s] += all[i].clock.wall[s] * per_case;
     }
   }
-  fprintf(out, "%d at a time, OpenBLAS core %s, %lld cases of rate-gpu, %.2f million pairs each, %d passed\n",
-          n_processes, fa_blas_core(), (long long)(n_processes * n_each), 1e-9 * sum.pairs * per_case,
-          sum.n_passed);
+  fprintf(out, "%d at a time, OpenBLAS core %s, %lld cases%s, %.2f million pairs each, %d passed, %d left to the CPU\n",
+          n_processes, fa_blas_core(), (long long)(n_processes * n_each),
+          x->texts->n ? "" : " of rate-gpu", 1e-9 * sum.pairs * per_case, sum.n_passed, sum.n_left);
   fprintf(out, "%-40s %12s %12s\n", "milliseconds a case", "processor", "elapsed");
   for (int s = 0; s < FA_N_STAGES; ++s) {
     fprintf(out, "%-40s %12.2f %12.2f\n", fa_stage_name((fa_stage)s), sum.clock.cpu[s], sum.clock.wall[s]);
@@ -108,11 +118,12 @@ static void print_table(FILE *out, const rate *all, int n_processes, int64_t n_e
   fprintf(out, "%-40s %12.1f\n", "cases a second", 1e3 * n_processes / wall);
 }
 
-int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, int n_processes) {
+int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, const fa_words *texts, int n_processes) {
   fa_error err = {""};
-  job x = {.judge = judge};
+  job x = {.judge = judge, .texts = texts, .n_threads = 1};
   if (n_processes == 0) n_processes = 1;
-  const int64_t n_each = n_processes == 1 ? CASES_ALONE : CASES_EACH;
+  const int64_t n_each = texts->n ? texts->n : n_processes == 1 ? CASES_ALONE : CASES_EACH;
+  if (texts->n) x.n_threads = (int)sysconf(_SC_NPROCESSORS_ONLN) / n_processes;
   fa_status status = fa_choose_backend(fa_backends, spec, &x.subject, &err);
   const size_t bytes = (size_t)n_processes * sizeof(rate);
   rate *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -124,7 +135,7 @@ int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, int n_proc
   for (int i = 0; i < n_processes && status == FA_OK; ++i)
     if ((status = all[i].status) != FA_OK) err = all[i].err;
   if (status == FA_OK)
-    print_table(out, all, n_processes, n_each);
+    print_table(out, &x, all, n_processes, n_each);
   else
     fprintf(stderr, "fa-verify: %s\n", err.text);
   if (all != MAP_FAILED) munmap(all, bytes);

@@ -3,6 +3,7 @@
 #define FA_FUZZ_BENCH_REFERENCE_H
 
 #include "fuzz/judging/run_config.h"
+#include "fuzz/options/command.h"
 
 #include <stdio.h>
 
@@ -13,7 +14,8 @@ int fa_bench_reference(FILE *out, int n_threads);
 
 /* What one case of profile rate-gpu costs, by step (fuzz/judging/stage.h), on average: processor and elapsed time.
  * spec: the backend that is judged, and who judges it. n_processes run at once, each with cases of its own, as workers do; 0 is
- * one. Takes about half a minute. */
-int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, int n_processes);
+ * one. Takes about half a minute. texts: these cases instead, in JSON, with all processors. */
+int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, const fa_words *texts,
+                  int n_processes);
 
 #endif

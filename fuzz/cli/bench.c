@@ -24,10 +24,11 @@ int fa_command_bench(const fa_cli *cli) {
     return fa_bench_reference(stdout, (int)cli->jobs);
   }
   if (strncmp(backend, "judge", 5) == 0 && (!backend[5] || backend[5] == ':')) {
-    if (cli->cases.n || cli->case_text.n || cli->cold || cli->report)
-      return fa_cli_usage_error("bench --backend judge: takes no cases and nothing but --jobs and --judge");
+    if (cli->cases.n || cli->cold || cli->report)
+      return fa_cli_usage_error(
+          "bench --backend judge: takes no case files and nothing but --case, --jobs and --judge");
     return fa_bench_rate(stdout, backend[5] ? backend + 6 : "ref-f32", fa_judge_choice_named(cli->judge),
-                         (int)cli->jobs);
+                         &cli->case_text, (int)cli->jobs);
   }
   if (cli->judge) return fa_cli_usage_error("bench: --judge goes with --backend judge");
   if (strcmp(backend, "null") == 0) return fa_timing_null();
