@@ -22,17 +22,36 @@ static fa_judge_sums_of sums(fa_judge_arena *a, int64_t n) {
 #define MOST ((size_t)4 << 30) /* of a turn, and of a wave: more makes nothing faster */
 enum { OPERAND = sizeof(double) + 2 * sizeof(float), SUMS = sizeof(double) + 3 * sizeof(float) };
 
-fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes) {
+static size_t part_of(size_t bytes, int tenths) {
+  const size_t part = bytes / 10 * (size_t)tenths;
+  return part < MOST ? part : MOST;
+}
+
+/* Of a call whose inputs are uploaded by turns, wants have most, and a few heads are a turn. */
+static void divide_room(const fa_ref_call *c, size_t bytes, fa_judge_room *r) {
+  r->turn_bytes = part_of(bytes, r->by_turn ? 3 : 5);
+  r->wave_bytes = part_of(bytes, r->by_turn ? 4 : 5);
+  if (!r->by_turn) return;
+  const size_t head = (size_t)c->max_sk * r->key_bytes + (size_t)(c->p->seqlen_q * c->group) * r->query_bytes;
+  if (head > r->turn_bytes && head < bytes) r->turn_bytes = head;
+  if (r->wave_bytes > bytes - r->turn_bytes) r->wave_bytes = bytes - r->turn_bytes;
+}
+
+fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, bool by_turn, size_t bytes) {
   const size_t both = (size_t)(c->d + c->dv), wide = (size_t)(c->d > c->dv ? c->d : c->dv);
-  const size_t f = sizeof(float), g = sizeof(double);
+  const size_t f = sizeof(float), g = sizeof(double), element = by_turn ? fa_dtype_size(c->p->dtype) : 0;
   const bool plain = backward && c->p->bias.grad;
   const size_t turned = c->rotated.q ? 2 * (size_t)c->d * f : 0;
-  return (fa_judge_room){.key_bytes = both * (backward ? OPERAND + SUMS : OPERAND) + 4 * f + turned,
-                         .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS +
-                                      sizeof(fa_judge_row) + turned,
-                         .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0),
-                         .turn_bytes = bytes / 2 < MOST ? bytes / 2 : MOST,
-                         .wave_bytes = bytes / 2 < MOST ? bytes / 2 : MOST};
+  fa_judge_room r = {
+      .by_turn = by_turn,
+      .query_bytes = element * (size_t)(c->d + (backward ? 2 * c->dv : 0)),
+      .key_bytes = both * (element + (backward ? OPERAND + SUMS : OPERAND)) + 4 * f + turned,
+      .row_bytes =
+          (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row) + turned,
+      .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0),
+      .part_bytes = wide * g};
+  divide_room(c, bytes, &r);
+  return r;
 }
 
 static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judge_arena *a, fa_judge_job *x) {
@@ -52,13 +71,16 @@ static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->dv_exact = floats(a, n);
 }
 
-static void lay_out_rows(const fa_ref_call *c, bool backward, int64_t n, fa_judge_arena *a, fa_judge_job *x) {
+static void lay_out_rows(const fa_ref_call *c, bool backward, const fa_judge_wave *w, fa_judge_arena *a,
+                         fa_judge_job *x) {
+  const int64_t n = w->rows;
   x->row = fa_judge_take(a, n, sizeof *x->row);
   x->q64 = doubles(a, n * c->d);
   x->q1 = floats(a, n * c->d);
   x->q2 = floats(a, n * c->d);
   x->turned_q = c->rotated.q ? floats(a, 2 * n * c->d) : NULL;
   x->acc = sums(a, n * (backward ? c->d : c->dv));
+  x->part = doubles(a, w->parts * (backward ? c->d : c->dv));
   if (!backward) return;
   x->do64 = doubles(a, n * c->dv);
   x->do1 = floats(a, n * c->dv);
@@ -94,7 +116,7 @@ void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists 
   *cleared = (char *)x->dk.value;
   /* Without a base this only measures. */
   *cleared_bytes = backward && a->base ? (size_t)(a->base + a->used - *cleared) : 0;
-  lay_out_rows(c, backward, l->most.rows, a, x);
+  lay_out_rows(c, backward, &l->most, a, x);
   lay_out_pairs(c, backward, &l->most, a, x);
 }
 

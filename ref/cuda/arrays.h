@@ -13,7 +13,7 @@ typedef struct fa_judge_arena {
 void *fa_judge_take(fa_judge_arena *a, int64_t n, size_t size);
 
 /* The room that the rest of `bytes` gives a call. */
-fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes);
+fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, bool by_turn, size_t bytes);
 
 /* Sets the pointers of x to arrays for the largest turn and wave. cleared: sums that must be 0 before a turn begins. */
 void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists *l, fa_judge_arena *a,

@@ -11,9 +11,10 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   const fa_ref_call *c = x->c;
   const int64_t lse = p.b->want_lse + p.row - p.b->first_row;
   const double *d_o = x->do64 + p.row * c->dv;
+  const int64_t from = load_of(x, p.b, p.row) * c->dv;
   double sum = 0, size = 0;
   for (int64_t i = lane(); i < c->dv; i += WARP) {
-    const double product = d_o[i] * load_element(&x->o, want_of(x, &p) * c->dv + i);
+    const double product = d_o[i] * load_element(&x->o, from + i);
     sum += product;
     size += fabs(product);
   }

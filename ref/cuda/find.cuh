@@ -40,6 +40,11 @@ FA_DEVICE const fa_judge_block *block_of_row(const fa_judge_job *x, int64_t at) 
   return last_before(x->block, x->n_blocks, &fa_judge_block::first_row, at);
 }
 
+/* A row of the wave in Q, dO and, backward, O, as they were uploaded. */
+FA_DEVICE int64_t load_of(const fa_judge_job *x, const fa_judge_block *b, int64_t row) {
+  return b->load + (row - b->first_row) * x->q_step;
+}
+
 /* Those blocks of the wave whose rows read a head. */
 FA_DEVICE void blocks_of_head(const fa_judge_job *x, const fa_judge_head *head, int64_t *first,
                               int64_t *end) {

@@ -19,7 +19,8 @@ typedef struct fa_judge_head {
   int64_t b, sk, sq;
   int64_t key, key_strip;         /* keys, and strips of FA_STRIP keys, of the turn's heads before it */
   int64_t want;                   /* row of dK that is its key 0's; the next key's is heads_kv further */
-  int64_t load;                   /* the same of K as it was uploaded */
+  int64_t load;                   /* the same of K as it was uploaded; the next is k_step further */
+  int64_t query;                  /* rows of the query heads of the turn's heads before it */
   int64_t first_block, end_block; /* of the query heads that read it */
   int64_t bytes;                  /* of a mask of bits: its sequence's first */
   double largest_k, largest_v;    /* magnitudes; 0, written on the machine */
@@ -34,12 +35,15 @@ typedef struct fa_judge_block {
   int64_t j_begin, j_end;
   int64_t first_row, first_strip, first_tile, first_key,
       first_pair; /* of the wave: rows, strips of FA_STRIP rows, tiles, keys, pairs before it */
+  int64_t load; /* its first row of Q, dO and, backward, O as they were uploaded; the next is q_step further */
   int64_t want,
       want_lse; /* row of Q and O that is its first (the next one's is heads_q further); element of the LSE */
   double slope; /* ALiBi's */
 } fa_judge_block;
 
 enum { FA_STRIP = 64 };   /* rows and columns of a product's tile */
+enum { FA_WIDE_M = 128, FA_WIDE_N_64 = 64, FA_WIDE_N_32 = 128 }; /* of one in a large wave, of float64 and of float32 */
+enum { FA_PART = 2048 };  /* keys that a row's sums are taken over at once */
 enum { FA_PIECE = 1024 }; /* elements of a tensor that are looked at together */
 
 /* A row between two kernels. */
@@ -101,6 +105,9 @@ typedef struct fa_judge_product {
   void *c;
   int64_t width;
   double alpha;
+  int64_t columns;     /* tiles beside each other: of a row's widest panel if they are wide, of `width` */
+  int64_t strips;      /* wide tiles of keys of a head */
+  int64_t parts, rows; /* of a row's sums, and the wave's rows */
 } fa_judge_product;
 
 /* What the judge on a device leaves to the one on the CPU, found while it computed. */
@@ -138,6 +145,7 @@ typedef struct fa_judge_job {
   fa_judge_head *head; /* of the turn */
   const fa_judge_block *block;     /* of the wave */
   int64_t n_heads, n_blocks, wave; /* wave: its first block, of the call's */
+  int64_t q_step, k_step;
   fa_judge_found *found;
   fa_judge_tensor q, k, v, d_o, o, lse, dlse, got_dq, got_dk, got_dv; /* O ..: the subject's */
   fa_judge_tensor debug;                                              /* dropout's matrix, the subject's */
@@ -166,6 +174,7 @@ typedef struct fa_judge_job {
       plain_ds; /* NULL without dBias; before the score chain and roundings: dS, its bound's terms and errors */
   float *plain_g, *plain_ge;
   float *key_terms, *key_exact; /* [keys of the wave's blocks] */
+  void *part;                   /* of sums of rows of the wave: [parts][rows][D | Dv] */
   fa_judge_sums_of acc;         /* [rows of the wave]: O, or dQ */
   fa_judge_sums_of dk, dv;      /* [keys of the turn] */
   float *dk_terms, *dv_exact;

@@ -45,7 +45,7 @@ static fa_judge_head head_of(const fa_ref_call *c, const fa_ref_sequence *e, int
                          .bytes = first_byte(c, e->b)};
 }
 
-static void list_all(const fa_ref_call *c, fa_judge_lists *l) {
+static void list_all(const fa_ref_call *c, bool by_turn, fa_judge_lists *l) {
   int64_t n = 0;
   for (int64_t b = 0; b < c->p->batch; ++b)
     for (int64_t hk = 0; hk < c->heads_kv; ++hk) {
@@ -56,6 +56,7 @@ static void list_all(const fa_ref_call *c, fa_judge_lists *l) {
       for (int64_t m = 0; m < c->group; ++m)
         for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) {
           l->block[n] = block_at(c, e, fa_ref_group_member(c, hk, m), i0);
+          l->block[n].load = by_turn ? m * e->sq + i0 : l->block[n].want;
           l->block[n++].head = l->n_heads - 1;
         }
       head->end_block = n;
@@ -65,7 +66,7 @@ static void list_all(const fa_ref_call *c, fa_judge_lists *l) {
 
 static size_t wave_bytes(const fa_judge_wave *w, const fa_judge_room *room) {
   return (size_t)w->rows * room->row_bytes + (size_t)w->pairs * room->pair_bytes +
-         (size_t)w->keys * 2 * sizeof(float);
+         (size_t)w->keys * 2 * sizeof(float) + (size_t)w->parts * room->part_bytes;
 }
 
 /* The wave with this block too; the block's place in it. */
@@ -83,6 +84,8 @@ static fa_judge_wave with_block(const fa_judge_wave *w, fa_judge_block *b) {
   out.tiles += strips * up(width, FA_STRIP);
   out.keys += width;
   out.pairs += b->n * width;
+  out.width = most(w->width, width);
+  out.parts = out.width > FA_PART ? out.rows * up(out.width, FA_PART) : 0;
   return out;
 }
 
@@ -95,40 +98,54 @@ static fa_status add_waves(fa_judge_lists *l, const fa_judge_room *room, fa_judg
     for (; n < end; ++n) {
       const fa_judge_wave with = with_block(&w, &l->block[n]);
       if (wave_bytes(&with, room) > room->wave_bytes) break;
+      if (room->by_turn) l->block[n].load += l->head[l->block[n].head].query;
       l->block[n].head -= t->first_head;
       w = with;
     }
     if (w.n_blocks == 0)
       return fa_fail(err, FA_ERR_MEMORY, "judge: no room for one block of %lld keys",
                      (long long)l->block[n].j_end);
+    w.n_heads = l->block[n - 1].head - l->block[w.first_block].head + 1;
     l->wave[l->n_waves++] = w;
     fa_judge_wave *m = &l->most;
     *m = (fa_judge_wave){.n_blocks = most(m->n_blocks, w.n_blocks),
                          .rows = most(m->rows, w.rows),
                          .keys = most(m->keys, w.keys),
+                         .parts = most(m->parts, w.parts),
                          .pairs = most(m->pairs, w.pairs)};
   }
   t->n_waves = l->n_waves - t->first_wave;
   return FA_OK;
 }
 
-static fa_status divide(fa_judge_lists *l, const fa_judge_room *room, fa_error *err) {
+static fa_status divide(const fa_ref_call *c, fa_judge_lists *l, const fa_judge_room *room, fa_error *err) {
   fa_status status = FA_OK;
+  int64_t keys = 0, queries_before = 0;
   for (int64_t n = 0; status == FA_OK && n < l->n_heads;) {
-    fa_judge_turn t = {.first_head = n};
+    fa_judge_turn t = {.first_head = n, .keys_before = keys, .queries_before = queries_before};
     for (; n < l->n_heads; ++n) {
       fa_judge_head *head = &l->head[n];
-      if ((size_t)(t.keys + head->sk) * room->key_bytes > room->turn_bytes) break;
+      const int64_t queries = t.queries + head->sq * c->group;
+      if ((size_t)(t.keys + head->sk) * room->key_bytes + (size_t)queries * room->query_bytes >
+          room->turn_bytes)
+        break;
       head->key = t.keys;
+      if (room->by_turn) head->load = t.keys;
+      head->query = t.queries;
+      t.queries = queries;
       head->key_strip = t.key_strips;
       t.n_heads += 1;
       t.keys += head->sk;
       t.key_strips += up(head->sk, FA_STRIP);
+      t.most_sk = most(t.most_sk, head->sk);
     }
     if (t.n_heads == 0)
       return fa_fail(err, FA_ERR_MEMORY, "judge: no room for one head of %lld keys",
                      (long long)l->head[n].sk);
     l->most_of_turn.keys = most(l->most_of_turn.keys, t.keys);
+    l->most_of_turn.queries = most(l->most_of_turn.queries, t.queries);
+    keys += t.keys;
+    queries_before += t.queries;
     status = add_waves(l, room, &t, err);
     l->turn[l->n_turns++] = t;
   }
@@ -145,8 +162,8 @@ fa_status fa_judge_lists_make(const fa_ref_call *c, const fa_judge_room *room, f
                           .wave = calloc((size_t)blocks + 1, sizeof *out->wave)};
   if (!out->head || !out->block || !out->turn || !out->wave)
     return fa_fail(err, FA_ERR_MEMORY, "judge: out of memory");
-  list_all(c, out);
-  return divide(out, room, err);
+  list_all(c, room->by_turn, out);
+  return divide(c, out, room, err);
 }
 
 void fa_judge_lists_free(fa_judge_lists *l) {

@@ -44,7 +44,7 @@ FA_DEVICE double load_row(const fa_judge_tensor *t, int64_t row, int64_t width, 
 
 FA_DEVICE void fa_judge_load_key(const fa_judge_job *x, int64_t at) {
   const fa_judge_head *head = head_of_key(x, at);
-  const int64_t from = head->load + (at - head->key) * x->c->heads_kv, d = x->c->d, dv = x->c->dv;
+  const int64_t from = head->load + (at - head->key) * x->k_step, d = x->c->d, dv = x->c->dv;
   const double k = load_row(&x->k, from, d, x->k64 + at * d);
   const double v = load_row(&x->v, from, dv, x->v64 + at * dv);
   if (lane() != 0) return;
@@ -70,7 +70,7 @@ FA_DEVICE void fa_judge_scale_key(const fa_judge_job *x, int64_t at) {
   const double unit_k = fa_bound_unit_of(head->largest_k), unit_v = fa_bound_unit_of(head->largest_v);
   const float k = scale_row(x->k64 + at * d, d, unit_k, x->k1 + at * d, x->k2 + at * d);
   const float v = scale_row(x->v64 + at * dv, dv, unit_v, x->v1 + at * dv, x->v2 + at * dv);
-  const int64_t from = (head->load + (at - head->key) * x->c->heads_kv) * d;
+  const int64_t from = (head->load + (at - head->key) * x->k_step) * d;
   for (int64_t i = lane(); x->turned_k && i < d; i += WARP) {
     x->turned_k[2 * at * d + i] = (float)(load_element(&x->flip_k, from + i) / unit_k);
     x->turned_k[(2 * at + 1) * d + i] = x->k1[at * d + i];
@@ -87,12 +87,12 @@ FA_DEVICE void flag_operand(const fa_judge_job *x, fa_product which, double unit
 
 FA_DEVICE void fa_judge_load_query(const fa_judge_job *x, int64_t at) {
   const fa_judge_block *b = block_of_row(x, at);
-  const int64_t want = b->want + (at - b->first_row) * x->c->heads_q, to = at * x->c->d;
-  load_row(x->rotated.data ? &x->rotated : &x->q, want, x->c->d, x->q64 + to);
+  const int64_t from = load_of(x, b, at), to = at * x->c->d;
+  load_row(x->rotated.data ? &x->rotated : &x->q, from, x->c->d, x->q64 + to);
   warp_sync();
   const float most = scale_row(x->q64 + to, x->c->d, unit_of_q(x), x->q1 + to, x->q2 + to);
   for (int64_t i = lane(); x->turned_q && i < x->c->d; i += WARP) {
-    const float flip = (float)(load_element(&x->flip_q, want * x->c->d + i) / unit_of_q(x));
+    const float flip = (float)(load_element(&x->flip_q, from * x->c->d + i) / unit_of_q(x));
     x->turned_q[2 * to + i] = x->q1[to + i] + flip;
     x->turned_q[2 * to + x->c->d + i] = flip;
   }
@@ -106,8 +106,8 @@ FA_DEVICE void fa_judge_load_query(const fa_judge_job *x, int64_t at) {
 
 FA_DEVICE void fa_judge_load_do(const fa_judge_job *x, int64_t at) {
   const fa_judge_block *b = block_of_row(x, at);
-  const int64_t want = b->want + (at - b->first_row) * x->c->heads_q, to = at * x->c->dv;
-  load_row(&x->d_o, want, x->c->dv, x->do64 + to);
+  const int64_t to = at * x->c->dv;
+  load_row(&x->d_o, load_of(x, b, at), x->c->dv, x->do64 + to);
   warp_sync();
   scale_row(x->do64 + to, x->c->dv, unit_of_do(x), x->do1 + to, x->do2 + to);
   if (lane() != 0) return;

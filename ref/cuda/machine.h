@@ -17,6 +17,8 @@ typedef enum fa_judge_kernel {
 typedef struct fa_judge_machine {
   void *self;
   size_t most_bytes; /* of memory that one call may have */
+  int64_t wide_from; /* pairs of a wave whose products are in large tiles; 0: as many as pay on a device */
+  size_t turns_from; /* bytes of tensors from which on inputs come with their turns; 0: half of most_bytes */
   /* Memory for one call, 256-byte aligned, content undefined; what the call before had is gone. */
   fa_status (*reserve)(void *self, size_t bytes, char **memory, fa_error *err);
   /* Memory of the host to upload from, valid until the next call of it. NULL: the caller has memory for that. */

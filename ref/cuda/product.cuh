@@ -1,11 +1,13 @@
 /* The three matrix products of attention, of all blocks or heads of a wave at once, in float64 or in float32. A tile of
- * FA_STRIP x FA_STRIP sums is one item; every sum has one order, whatever runs beside it.
+ * sums is one item, FA_STRIP x FA_STRIP, or larger ones where there are enough of them to fill a device; every sum has one
+ * order, whatever runs beside it.
  *
  *   row_by_key   C[row][key] = alpha sum_x A[row][x] B[key][x]    panels: S, dP and their magnitudes
  *   row          C[row][x] = alpha sum_key P[row][key] B[key][x]  O, dQ
  *   key          C[key][x] += alpha sum_row P[row][key] B[row][x] dV, dK
  *
- * Panels are 0 where a mask hides the pair, and what no row of a tile sees is left out. */
+ * Panels are 0 where a mask hides the pair, and what no row of a tile sees is left out. The sums of `row` are along all keys of
+ * a row, and those of long ones in parts, which `join` adds up in their order. */
 #ifndef FA_REF_CUDA_PRODUCT_CUH
 #define FA_REF_CUDA_PRODUCT_CUH
 
@@ -15,28 +17,38 @@
 template <typename T> struct fa_judge_operands {
   const T *a, *b;
   int64_t a_i, a_k, b_k, b_j;
-  int first_i, m, n; /* of the tile: rows first_i .. m - 1 and columns 0 .. n - 1, at most FA_STRIP */
+  int first_i, m, n; /* of the tile: rows first_i .. m - 1 and columns 0 .. n - 1 */
+};
+
+/* Rows and columns of a tile. */
+template <typename T, bool WIDE> struct fa_judge_tile {
+  enum {
+    M = WIDE ? (int)FA_WIDE_M : (int)FA_STRIP,
+    N = !WIDE ? (int)FA_STRIP : sizeof(T) == 8 ? (int)FA_WIDE_N_64 : (int)FA_WIDE_N_32
+  };
 };
 
 #ifdef __CUDACC__
 #include "ref/cuda/product_device.cuh"
 #else
 /* One thread does a whole tile. */
-template <typename T> struct fa_judge_sums { T sum[FA_STRIP][FA_STRIP]; };
-template <typename T> FA_DEVICE void clear_sums(fa_judge_sums<T> *s) {
-  for (int i = 0; i < FA_STRIP; ++i)
-    for (int j = 0; j < FA_STRIP; ++j) s->sum[i][j] = 0;
+template <typename T, int M, int N> struct fa_judge_sums { T sum[M][N]; };
+template <typename T, int M, int N> FA_DEVICE void clear_sums(fa_judge_sums<T, M, N> *s) {
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < N; ++j) s->sum[i][j] = 0;
 }
-template <typename T>
-FA_DEVICE void add_products(fa_judge_sums<T> *s, const fa_judge_operands<T> *o, int64_t first, int64_t end) {
+template <bool A_K, bool B_K, typename T, int M, int N>
+FA_DEVICE void add_products(fa_judge_sums<T, M, N> *s, const fa_judge_operands<T> *o, int64_t first,
+                            int64_t end) {
   for (int i = o->first_i; i < o->m; ++i)
     for (int64_t k = first; k < end; ++k) {
       const T a = o->a[i * o->a_i + k * o->a_k];
       for (int j = 0; j < o->n; ++j) s->sum[i][j] += a * o->b[k * o->b_k + j * o->b_j];
     }
 }
-template <typename T>
-FA_DEVICE void store_sums(const fa_judge_sums<T> *s, int m, int n, T alpha, bool add, T *c, int64_t ldc) {
+template <typename T, int M, int N>
+FA_DEVICE void store_sums(const fa_judge_sums<T, M, N> *s, int m, int n, T alpha, bool add, T *c,
+                          int64_t ldc) {
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) c[i * ldc + j] = alpha * s->sum[i][j] + (add ? c[i * ldc + j] : 0);
 }
@@ -53,11 +65,11 @@ template <typename F> FA_DEVICE void join_ranges(int64_t n, const F &range, int6
 }
 #endif
 
-FA_DEVICE int at_most_strip(int64_t n) {
-  return n < FA_STRIP ? (int)n : (int)FA_STRIP;
+FA_DEVICE int at_most(int most, int64_t n) {
+  return n < most ? (int)n : most;
 }
-FA_DEVICE int64_t strips_of(int64_t n) {
-  return (n + FA_STRIP - 1) / FA_STRIP;
+FA_DEVICE int64_t parts_of(int64_t n, int64_t by) {
+  return (n + by - 1) / by;
 }
 
 /* The keys that rows r0 .. r0 + m - 1 of a block see, from its first key on. */
@@ -87,14 +99,63 @@ FA_DEVICE void rows_of_keys(const fa_judge_job *x, const fa_judge_block *b, int6
       first, end);
 }
 
-template <typename T> FA_DEVICE void product_row_by_key(const fa_judge_job *x, int64_t at) {
-  const fa_judge_product *p = &x->product;
+/* ---- which tile an item is ---- */
+
+/* A tile of a block's rows: from row i0 and column `column` of `columns`. Items of wide tiles are as many for every block, and
+ * some of them of none: i0 >= b->n. */
+typedef struct fa_judge_rows_tile {
+  const fa_judge_block *b;
+  int64_t i0, column;
+} fa_judge_rows_tile;
+
+template <bool WIDE> FA_DEVICE fa_judge_rows_tile tile_of_panel(const fa_judge_job *x, int64_t at) {
+  const int64_t columns = x->product.columns;
+  if (WIDE) {
+    const int64_t each = FA_BLOCK_M / FA_WIDE_M * columns, tile = at % each;
+    return (fa_judge_rows_tile){x->block + at / each, tile / columns * FA_WIDE_M, tile % columns};
+  }
   const fa_judge_block *b = last_before(x->block, x->n_blocks, &fa_judge_block::first_tile, at);
-  const int64_t width = b->j_end - b->j_begin, columns = strips_of(width), tile = at - b->first_tile;
-  const int64_t i0 = tile / columns * FA_STRIP, j0 = tile % columns * FA_STRIP;
+  const int64_t tile = at - b->first_tile, across = parts_of(b->j_end - b->j_begin, FA_STRIP);
+  return (fa_judge_rows_tile){b, tile / across * FA_STRIP, tile % across};
+}
+
+template <bool WIDE> FA_DEVICE fa_judge_rows_tile tile_of_rows(const fa_judge_job *x, int64_t at) {
+  const int64_t columns = x->product.columns, strip = at / columns;
+  if (WIDE) {
+    const int64_t each = FA_BLOCK_M / FA_WIDE_M;
+    return (fa_judge_rows_tile){x->block + strip / each, strip % each * FA_WIDE_M, at % columns};
+  }
+  const fa_judge_block *b = last_before(x->block, x->n_blocks, &fa_judge_block::first_strip, strip);
+  return (fa_judge_rows_tile){b, (strip - b->first_strip) * FA_STRIP, at % columns};
+}
+
+/* The head of a tile of keys, and its first. Wide ones are of the wave's heads alone. */
+template <bool WIDE>
+FA_DEVICE const fa_judge_head *tile_of_keys(const fa_judge_job *x, int64_t at, int64_t *j0, int64_t *column) {
+  const int64_t strip = at / x->product.columns;
+  *column = at % x->product.columns;
+  if (WIDE) {
+    *j0 = strip % x->product.strips * FA_WIDE_M;
+    return x->head + x->block->head + strip / x->product.strips;
+  }
+  const fa_judge_head *head =
+      last_before((const fa_judge_head *)x->head, x->n_heads, &fa_judge_head::key_strip, strip);
+  *j0 = (strip - head->key_strip) * FA_STRIP;
+  return head;
+}
+
+/* ---- the products ---- */
+
+template <typename T, bool WIDE> FA_DEVICE void product_row_by_key(const fa_judge_job *x, int64_t at) {
+  enum { M = fa_judge_tile<T, WIDE>::M, N = fa_judge_tile<T, WIDE>::N };
+  const fa_judge_product *p = &x->product;
+  const fa_judge_rows_tile tile = tile_of_panel<WIDE>(x, at);
+  const fa_judge_block *b = tile.b;
+  const int64_t width = b->j_end - b->j_begin, i0 = tile.i0, j0 = tile.column * N;
   int64_t first, end;
-  keys_of_rows(x, b, i0, at_most_strip(b->n - i0), &first, &end);
-  if (first >= j0 + FA_STRIP || end <= j0) return; /* nobody reads it */
+  if (i0 >= b->n || j0 >= width) return;
+  keys_of_rows(x, b, i0, at_most(M, b->n - i0), &first, &end);
+  if (first >= j0 + N || end <= j0) return; /* nobody reads it */
   const int64_t key = x->head[b->head].key + b->j_begin + j0;
   const fa_judge_operands<T> o = {(const T *)p->a + (b->first_row + i0) * p->width,
                                   (const T *)p->b + key * p->width,
@@ -103,21 +164,29 @@ template <typename T> FA_DEVICE void product_row_by_key(const fa_judge_job *x, i
                                   1,
                                   p->width,
                                   0,
-                                  at_most_strip(b->n - i0),
-                                  at_most_strip(width - j0)};
-  fa_judge_sums<T> s;
+                                  at_most(M, b->n - i0),
+                                  at_most(N, width - j0)};
+  fa_judge_sums<T, M, N> s;
   clear_sums(&s);
-  add_products(&s, &o, 0, p->width);
+  add_products<true, true>(&s, &o, 0, p->width);
   store_sums(&s, o.m, o.n, (T)p->alpha, false, (T *)p->c + b->first_pair + i0 * width + j0, width);
 }
 
-template <typename T> FA_DEVICE void product_row(const fa_judge_job *x, int64_t at) {
+/* Items: all tiles of the first part of the keys, then all of the second. */
+template <typename T, bool WIDE> FA_DEVICE void product_row(const fa_judge_job *x, int64_t at) {
+  enum { M = fa_judge_tile<T, WIDE>::M, N = fa_judge_tile<T, WIDE>::N };
   const fa_judge_product *p = &x->product;
-  const int64_t columns = strips_of(p->width), strip = at / columns, x0 = at % columns * FA_STRIP;
-  const fa_judge_block *b = last_before(x->block, x->n_blocks, &fa_judge_block::first_strip, strip);
-  const int64_t width = b->j_end - b->j_begin, i0 = (strip - b->first_strip) * FA_STRIP;
+  const int64_t tiles = x->n / p->parts, part = at / tiles;
+  const fa_judge_rows_tile tile = tile_of_rows<WIDE>(x, at % tiles);
+  const fa_judge_block *b = tile.b;
+  const int64_t width = b->j_end - b->j_begin, i0 = tile.i0, x0 = tile.column * N;
   int64_t first, end;
-  keys_of_rows(x, b, i0, at_most_strip(b->n - i0), &first, &end);
+  if (i0 >= b->n) return;
+  keys_of_rows(x, b, i0, at_most(M, b->n - i0), &first, &end);
+  if (p->parts > 1) {
+    first = first > part * FA_PART ? first : part * FA_PART;
+    end = end < (part + 1) * FA_PART ? end : (part + 1) * FA_PART;
+  }
   const fa_judge_operands<T> o = {(const T *)p->a + b->first_pair + i0 * width,
                                   (const T *)p->b + (x->head[b->head].key + b->j_begin) * p->width + x0,
                                   width,
@@ -125,24 +194,34 @@ template <typename T> FA_DEVICE void product_row(const fa_judge_job *x, int64_t 
                                   p->width,
                                   1,
                                   0,
-                                  at_most_strip(b->n - i0),
-                                  at_most_strip(p->width - x0)};
-  fa_judge_sums<T> s;
+                                  at_most(M, b->n - i0),
+                                  at_most(N, p->width - x0)};
+  fa_judge_sums<T, M, N> s;
   clear_sums(&s);
-  if (first < end) add_products(&s, &o, first, end);
-  store_sums(&s, o.m, o.n, (T)p->alpha, false, (T *)p->c + (b->first_row + i0) * p->width + x0, p->width);
+  if (first < end) add_products<true, false>(&s, &o, first, end);
+  T *to = p->parts > 1 ? (T *)x->part + part * p->rows * p->width : (T *)p->c;
+  store_sums(&s, o.m, o.n, (T)p->alpha, false, to + (b->first_row + i0) * p->width + x0, p->width);
 }
 
-template <typename T> FA_DEVICE void product_key(const fa_judge_job *x, int64_t at) {
+/* An element kernel: the parts of a sum. */
+template <typename T> FA_DEVICE void join_parts(const fa_judge_job *x, int64_t at) {
   const fa_judge_product *p = &x->product;
-  const int64_t columns = strips_of(p->width), strip = at / columns, x0 = at % columns * FA_STRIP;
-  const fa_judge_head *head =
-      last_before((const fa_judge_head *)x->head, x->n_heads, &fa_judge_head::key_strip, strip);
-  const int64_t j0 = (strip - head->key_strip) * FA_STRIP;
-  const int m = at_most_strip(head->sk - j0), n = at_most_strip(p->width - x0);
-  fa_judge_sums<T> s;
+  T sum = 0;
+  for (int64_t part = 0; part < p->parts; ++part) sum += ((const T *)x->part)[part * x->n + at];
+  ((T *)p->c)[at] = sum;
+}
+
+template <typename T, bool WIDE> FA_DEVICE void product_key(const fa_judge_job *x, int64_t at) {
+  enum { M = fa_judge_tile<T, WIDE>::M, N = fa_judge_tile<T, WIDE>::N };
+  const fa_judge_product *p = &x->product;
+  int64_t j0, column, block, end_block;
+  const fa_judge_head *head = tile_of_keys<WIDE>(x, at, &j0, &column);
+  const int64_t x0 = column * N;
+  if (j0 >= head->sk) return;
+  const int m = at_most(M, head->sk - j0), n = at_most(N, p->width - x0);
+  bool any = false;
+  fa_judge_sums<T, M, N> s;
   clear_sums(&s);
-  int64_t block, end_block;
   blocks_of_head(x, head, &block, &end_block);
   for (; block < end_block; ++block) {
     const fa_judge_block *b = x->block + block;
@@ -162,28 +241,33 @@ template <typename T> FA_DEVICE void product_key(const fa_judge_job *x, int64_t 
                                     (int)(begin - j0),
                                     (int)(stop - j0),
                                     n};
-    add_products(&s, &o, first, end);
+    add_products<false, false>(&s, &o, first, end);
+    any = true;
   }
-  store_sums(&s, m, n, (T)p->alpha, true, (T *)p->c + (head->key + j0) * p->width + x0, p->width);
+  if (any) store_sums(&s, m, n, (T)p->alpha, true, (T *)p->c + (head->key + j0) * p->width + x0, p->width);
 }
 
-FA_DEVICE void fa_judge_row_by_key_f64(const fa_judge_job *x, int64_t at) {
-  product_row_by_key<double>(x, at);
+#define FA_JUDGE_PRODUCT(name, form, type, wide)                                                             \
+  FA_DEVICE void fa_judge_##name(const fa_judge_job *x, int64_t at) {                                        \
+    form<type, wide>(x, at);                                                                                 \
+  }
+FA_JUDGE_PRODUCT(row_by_key_f64, product_row_by_key, double, false)
+FA_JUDGE_PRODUCT(row_by_key_f32, product_row_by_key, float, false)
+FA_JUDGE_PRODUCT(row_f64, product_row, double, false)
+FA_JUDGE_PRODUCT(row_f32, product_row, float, false)
+FA_JUDGE_PRODUCT(key_f64, product_key, double, false)
+FA_JUDGE_PRODUCT(key_f32, product_key, float, false)
+FA_JUDGE_PRODUCT(wide_row_by_key_f64, product_row_by_key, double, true)
+FA_JUDGE_PRODUCT(wide_row_by_key_f32, product_row_by_key, float, true)
+FA_JUDGE_PRODUCT(wide_row_f64, product_row, double, true)
+FA_JUDGE_PRODUCT(wide_row_f32, product_row, float, true)
+FA_JUDGE_PRODUCT(wide_key_f64, product_key, double, true)
+FA_JUDGE_PRODUCT(wide_key_f32, product_key, float, true)
+FA_DEVICE void fa_judge_join_f64(const fa_judge_job *x, int64_t at) {
+  join_parts<double>(x, at);
 }
-FA_DEVICE void fa_judge_row_by_key_f32(const fa_judge_job *x, int64_t at) {
-  product_row_by_key<float>(x, at);
-}
-FA_DEVICE void fa_judge_row_f64(const fa_judge_job *x, int64_t at) {
-  product_row<double>(x, at);
-}
-FA_DEVICE void fa_judge_row_f32(const fa_judge_job *x, int64_t at) {
-  product_row<float>(x, at);
-}
-FA_DEVICE void fa_judge_key_f64(const fa_judge_job *x, int64_t at) {
-  product_key<double>(x, at);
-}
-FA_DEVICE void fa_judge_key_f32(const fa_judge_job *x, int64_t at) {
-  product_key<float>(x, at);
+FA_DEVICE void fa_judge_join_f32(const fa_judge_job *x, int64_t at) {
+  join_parts<float>(x, at);
 }
 
 #endif

@@ -2,106 +2,6 @@
 
 #include <string.h>
 
-/* ---- the call and its tensors ---- */
-
-/* What is uploaded at once, each at the same offset here and there. */
-typedef struct staged {
-  fa_ref_call *c;
-  fa_problem *p;
-  fa_profile *profile;
-  fa_ref_sequence *entry;
-  fa_judge_head *head;
-  fa_judge_block *block;
-  char *input[FA_JUDGE_INPUTS];
-} staged;
-
-static void lay_out_staged(const fa_judge_run *run, fa_judge_arena *a, staged *s) {
-  const fa_ref_call *c = run->c;
-  s->c = fa_judge_take(a, 1, sizeof *s->c);
-  s->p = fa_judge_take(a, 1, sizeof *s->p);
-  s->profile = fa_judge_take(a, 1, sizeof *s->profile);
-  s->entry = fa_judge_take(a, c->p->batch + 1, sizeof *s->entry);
-  s->head = fa_judge_take(a, run->lists.n_heads + 1, sizeof *s->head);
-  s->block = fa_judge_take(a, run->lists.n_blocks + 1, sizeof *s->block);
-  for (int i = 0; i < FA_JUDGE_INPUTS; ++i) {
-    const fa_tensor *t = &run->input[i];
-    s->input[i] = t->data ? fa_judge_take(a, fa_tensor_count(t), fa_dtype_size(t->dtype)) : NULL;
-  }
-}
-
-void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got) {
-  static const struct {
-    int to;
-    fa_tensor_id id;
-    bool backward, output;
-  } table[] = {
-      {FA_JUDGE_IN_Q, FA_T_Q, false, false},
-      {FA_JUDGE_IN_K, FA_T_K, false, false},
-      {FA_JUDGE_IN_V, FA_T_V, false, false},
-      {FA_JUDGE_IN_BIAS, FA_T_BIAS, false, false},
-      {FA_JUDGE_IN_BITS, FA_T_MASK_BITS, false, false},
-      {FA_JUDGE_IN_DO, FA_T_DO, true, false},
-      {FA_JUDGE_IN_DLSE, FA_T_DLSE, true, false},
-      {FA_JUDGE_IN_O, FA_T_O, false, true},
-      {FA_JUDGE_IN_LSE, FA_T_LSE, false, true},
-      {FA_JUDGE_IN_DQ, FA_T_DQ, true, true},
-      {FA_JUDGE_IN_DK, FA_T_DK, true, true},
-      {FA_JUDGE_IN_DV, FA_T_DV, true, true},
-      {FA_JUDGE_IN_DBIAS, FA_T_DBIAS, true, true},
-      {FA_JUDGE_IN_DEBUG, FA_T_P_DEBUG, false, true},
-  };
-  for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
-    if (table[i].backward && !run->backward) continue;
-    if (table[i].output && !got) continue;
-    if (table[i].id == FA_T_P_DEBUG && run->backward) continue;
-    run->input[table[i].to] = (table[i].output ? got : in)->t[table[i].id];
-  }
-}
-
-static void copy_dense(const fa_tensor *t, char *to) {
-  fa_tensor dense = *t;
-  int64_t stride = 1;
-  for (int a = t->rank - 1; a >= 0; --a) {
-    dense.stride[a] = stride;
-    stride *= t->shape[a];
-  }
-  dense.data = to;
-  fa_tensor_copy(&dense, t);
-}
-
-/* here: the host's copy of what will be `there`. */
-static void fill_staged(const fa_judge_run *run, const staged *here, const staged *there) {
-  const fa_ref_call *c = run->c;
-  *here->c = *c;
-  here->c->p = there->p;
-  here->c->profile = there->profile;
-  here->c->entry = there->entry;
-  *here->p = *c->p;
-  *here->profile = *c->profile;
-  memcpy(here->entry, c->entry, (size_t)c->p->batch * sizeof *here->entry);
-  memcpy(here->head, run->lists.head, (size_t)run->lists.n_heads * sizeof *here->head);
-  memcpy(here->block, run->lists.block, (size_t)run->lists.n_blocks * sizeof *here->block);
-  for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
-    if (here->input[i]) copy_dense(&run->input[i], here->input[i]);
-}
-
-static fa_judge_tensor tensor_of(const fa_judge_run *run, const staged *there, int i) {
-  const fa_tensor *t = &run->input[i];
-  return (fa_judge_tensor){there->input[i], t->dtype, t->data ? fa_tensor_count(t) : 0};
-}
-
-static void use_staged(fa_judge_run *run, const staged *there) {
-  fa_judge_job *x = &run->x;
-  fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,      &x->k,         &x->v,      &x->d_o,     &x->o,
-                                          &x->lse,    &x->dlse,      &x->got_dq, &x->got_dk,  &x->got_dv,
-                                          &x->bias,   &x->got_dbias, &x->bits,   &x->rotated, &x->flip_q,
-                                          &x->flip_k, &x->times,     &x->hidden, &x->visits,  &x->debug};
-  for (int i = 0; i < FA_JUDGE_INPUTS; ++i) *to[i] = tensor_of(run, there, i);
-  x->c = there->c;
-  run->heads = there->head;
-  run->blocks = there->block;
-}
-
 /* ---- memory ---- */
 
 enum { LSE_PIECE = 64 }; /* as ref/compare/verdict.c has it */
@@ -117,10 +17,10 @@ int64_t fa_judge_items(fa_tensor_id id, const fa_want *w) {
 }
 
 /* What does not depend on how the call is divided: what is uploaded, what the kernels find, outputs. */
-static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, staged *s, char **cleared) {
+static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *s, char **cleared) {
   const fa_wants *out = run->c->out;
   fa_judge_job *x = &run->x;
-  lay_out_staged(run, a, s);
+  fa_judge_staged_lay_out(run, a, s);
   int64_t items = 0;
   for (int id = 0; run->compares && id < FA_T_COUNT; ++id)
     items += fa_judge_items((fa_tensor_id)id, &out->t[id]);
@@ -136,44 +36,69 @@ static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, staged *s, char 
 }
 
 /* Lists are as large however the call is divided, but for their ends. */
-static fa_status divide(fa_judge_run *run, fa_error *err) {
+static size_t fixed_bytes(fa_judge_run *run) {
   fa_judge_arena a = {0};
-  staged s;
+  fa_judge_staged s;
   char *cleared;
   int64_t blocks = 0;
   for (int64_t b = 0; b < run->c->p->batch; ++b)
     blocks += run->c->heads_q * ((run->c->entry[b].sq + FA_BLOCK_M - 1) / FA_BLOCK_M);
   lay_out_fixed(run, &a, &s, &cleared);
-  a.used += (size_t)blocks * sizeof *run->blocks +
-            (size_t)(run->c->p->batch * run->c->heads_kv) * sizeof *run->heads + (1 << 14);
-  if (a.used >= run->m->most_bytes)
-    return fa_fail(err, FA_ERR_MEMORY, "judge: no room for %zu bytes of tensors", a.used);
-  const fa_judge_room room = fa_judge_room_of(run->c, run->backward, run->m->most_bytes - a.used);
+  return a.used + (size_t)blocks * sizeof *run->blocks +
+         (size_t)(run->c->p->batch * run->c->heads_kv) * sizeof *run->heads + (1 << 14);
+}
+
+/* Inputs that leave too little room are uploaded with their turn. */
+static fa_status divide(fa_judge_run *run, fa_error *err) {
+  const size_t most = run->m->most_bytes, from = run->m->turns_from ? run->m->turns_from : most / 2;
+  size_t fixed = fixed_bytes(run);
+  run->by_turn = fixed > from && fa_judge_staged_may_turn(run);
+  if (run->by_turn) fixed = fixed_bytes(run);
+  if (fixed >= most) return fa_fail(err, FA_ERR_MEMORY, "judge: no room for %zu bytes of tensors", fixed);
+  const fa_judge_room room = fa_judge_room_of(run->c, run->backward, run->by_turn, most - fixed);
   return fa_judge_lists_make(run->c, &room, &run->lists, err);
+}
+
+/* All that the call has on the machine, from a->base on; NULL: only measures. *uploaded: up to where it is staged at the same
+ * offset; *fixed: up to where it does not depend on how the call is divided. */
+static void lay_out_all(fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *there, char **cleared,
+                        size_t *fixed) {
+  lay_out_fixed(run, a, there, cleared);
+  *fixed = a->used;
+  if (run->by_turn) fa_judge_staged_lay_out_turn(run, a);
+  fa_judge_lay_out(run->c, run->backward, &run->lists, a, &run->x, &run->sums, &run->sums_bytes);
+}
+
+static fa_status upload_staged(fa_judge_run *run, char *base, const fa_judge_staged *there, size_t uploaded,
+                               fa_error *err) {
+  const fa_judge_machine *m = run->m;
+  fa_judge_staged here;
+  char *stage;
+  const fa_status status = m->stage(m->self, uploaded + fa_judge_staged_turns_bytes(run), &stage, err);
+  if (status) return status;
+  fa_judge_arena a = {.base = stage};
+  fa_judge_staged_lay_out(run, &a, &here);
+  fa_judge_staged_fill(run, &here, there, stage + uploaded);
+  fa_judge_staged_use(run, there);
+  return m->upload(m->self, base, stage, uploaded, err);
 }
 
 fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err) {
   const fa_judge_machine *m = run->m;
   fa_judge_arena a = {0};
-  staged here, there;
-  char *cleared, *base, *stage;
+  fa_judge_staged there;
+  char *cleared, *base;
+  size_t fixed;
   fa_status status = fa_judge_run_gather(run, err);
   if (status == FA_OK) status = divide(run, err);
   if (status == FA_OK) status = fa_judge_run_hide(run, err);
   if (status) return status;
-  lay_out_fixed(run, &a, &there, &cleared);
-  fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
+  lay_out_all(run, &a, &there, &cleared, &fixed);
   if ((status = m->reserve(m->self, a.used, &base, err))) return status;
   a = (fa_judge_arena){.base = base};
-  lay_out_fixed(run, &a, &there, &cleared);
-  const size_t uploaded = (size_t)(cleared - base), fixed = a.used;
-  fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
-  if ((status = m->stage(m->self, uploaded, &stage, err))) return status;
-  a = (fa_judge_arena){.base = stage};
-  lay_out_staged(run, &a, &here);
-  fill_staged(run, &here, &there);
-  use_staged(run, &there);
-  if ((status = m->upload(m->self, base, stage, uploaded, err))) return status;
+  lay_out_all(run, &a, &there, &cleared, &fixed);
+  const size_t uploaded = (size_t)(cleared - base);
+  if ((status = upload_staged(run, base, &there, uploaded, err))) return status;
   return m->clear(m->self, cleared, fixed - uploaded, err);
 }
 
@@ -190,21 +115,49 @@ fa_status fa_judge_launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, 
   return n > 0 ? run->m->launch(run->m->self, kernel, &run->x, err) : FA_OK;
 }
 
+/* Of a wave with fewer pairs, large tiles are too few for a device's processors. */
+static bool has_wide_tiles(const fa_judge_run *run, const fa_judge_wave *wave) {
+  const int64_t from = (int64_t)1 << 23;
+  return wave->pairs >= (run->m->wide_from > 0 ? run->m->wide_from : from);
+}
+
+/* Items of a product; *kernel: that does it. Sums of fewer than a tile's columns are taken in small ones. */
+static int64_t items_of(const fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
+                        const fa_judge_factors *f, fa_judge_product *p, fa_judge_kernel *kernel) {
+  static const fa_judge_kernel kernels[2][3][2] = {
+      {{FA_JUDGE_KERNEL_row_by_key_f64, FA_JUDGE_KERNEL_row_by_key_f32},
+       {FA_JUDGE_KERNEL_row_f64, FA_JUDGE_KERNEL_row_f32},
+       {FA_JUDGE_KERNEL_key_f64, FA_JUDGE_KERNEL_key_f32}},
+      {{FA_JUDGE_KERNEL_wide_row_by_key_f64, FA_JUDGE_KERNEL_wide_row_by_key_f32},
+       {FA_JUDGE_KERNEL_wide_row_f64, FA_JUDGE_KERNEL_wide_row_f32},
+       {FA_JUDGE_KERNEL_wide_key_f64, FA_JUDGE_KERNEL_wide_key_f32}}};
+  const bool panel = f->form == FA_JUDGE_ROW_BY_KEY,
+             wide = has_wide_tiles(run, wave) && (panel || f->width > FA_STRIP);
+  const int64_t n = !wide ? FA_STRIP : f->f32 ? FA_WIDE_N_32 : FA_WIDE_N_64, each = FA_BLOCK_M / FA_WIDE_M;
+  *kernel = kernels[wide][f->form][f->f32];
+  p->columns = ((panel ? wave->width : f->width) + n - 1) / n;
+  p->strips = (turn->most_sk + FA_WIDE_M - 1) / FA_WIDE_M;
+  if (panel) return wide ? wave->n_blocks * each * p->columns : wave->tiles;
+  if (f->form == FA_JUDGE_KEY)
+    return (wide ? wave->n_heads * p->strips : turn->key_strips) * p->columns;
+  p->rows = wave->rows;
+  p->parts = wave->parts > 0 ? wave->parts / wave->rows : 1;
+  return (wide ? wave->n_blocks * each : wave->strips) * p->columns * p->parts;
+}
+
 fa_status fa_judge_multiply(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
                             const fa_judge_factors *list, int n, fa_error *err) {
-  static const fa_judge_kernel kernels[3][2] = {
-      {FA_JUDGE_KERNEL_row_by_key_f64, FA_JUDGE_KERNEL_row_by_key_f32},
-      {FA_JUDGE_KERNEL_row_f64, FA_JUDGE_KERNEL_row_f32},
-      {FA_JUDGE_KERNEL_key_f64, FA_JUDGE_KERNEL_key_f32}};
   fa_status status = FA_OK;
   for (int i = 0; status == FA_OK && i < n; ++i) {
     const fa_judge_factors *f = &list[i];
-    const int64_t columns = (f->width + FA_STRIP - 1) / FA_STRIP;
-    const int64_t items = f->form == FA_JUDGE_ROW_BY_KEY ? wave->tiles
-                          : f->form == FA_JUDGE_ROW      ? wave->strips * columns
-                                                         : turn->key_strips * columns;
-    run->x.product = (fa_judge_product){f->a, f->b, f->c, f->width, f->alpha};
-    status = fa_judge_launch(run, kernels[f->form][f->f32], items, err);
+    fa_judge_kernel kernel;
+    fa_judge_product *p = &run->x.product;
+    *p = (fa_judge_product){.a = f->a, .b = f->b, .c = f->c, .width = f->width, .alpha = f->alpha};
+    const int64_t items = items_of(run, turn, wave, f, p, &kernel);
+    status = fa_judge_launch(run, kernel, items, err);
+    if (status == FA_OK && p->parts > 1)
+      status = fa_judge_launch(run, f->f32 ? FA_JUDGE_KERNEL_join_f32 : FA_JUDGE_KERNEL_join_f64,
+                               wave->rows * f->width, err);
   }
   return status;
 }
@@ -219,7 +172,9 @@ static fa_status begin_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_err
   fa_status status = FA_OK;
   run->x.head = run->heads + turn->first_head;
   run->x.n_heads = turn->n_heads;
-  if (run->sums_bytes > 0) status = run->m->clear(run->m->self, run->sums, run->sums_bytes, err);
+  if (run->by_turn) status = fa_judge_staged_upload(run, turn, false, err);
+  if (status == FA_OK && run->sums_bytes > 0)
+    status = run->m->clear(run->m->self, run->sums, run->sums_bytes, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_key, turn->keys, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_scale_key, turn->keys, err);
   return status;
@@ -242,11 +197,21 @@ static fa_status run_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_judge
   return status == FA_OK && end ? end(run, turn, NULL, err) : status;
 }
 
-fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *step, fa_judge_step *end, fa_error *err) {
+/* The largest magnitudes of whole tensors, of those that come by turns before the first turn. */
+static fa_status measure_all(fa_judge_run *run, fa_error *err) {
   fa_judge_found *found = run->x.found;
-  fa_status status = measure(run, run->x.q, &found->q, err);
-  if (status == FA_OK && run->backward) status = measure(run, run->x.d_o, &found->d_o, err);
-  if (status == FA_OK && run->x.dlse.data) status = measure(run, run->x.dlse, &found->dlse, err);
+  const int64_t times = run->by_turn ? run->lists.n_turns : 1;
+  fa_status status = FA_OK;
+  for (int64_t n = 0; status == FA_OK && n < times; ++n) {
+    if (run->by_turn) status = fa_judge_staged_upload(run, &run->lists.turn[n], true, err);
+    if (status == FA_OK) status = measure(run, run->x.q, &found->q, err);
+    if (status == FA_OK && run->backward) status = measure(run, run->x.d_o, &found->d_o, err);
+  }
+  return status == FA_OK && run->x.dlse.data ? measure(run, run->x.dlse, &found->dlse, err) : status;
+}
+
+fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *step, fa_judge_step *end, fa_error *err) {
+  fa_status status = measure_all(run, err);
   for (int64_t n = 0; status == FA_OK && n < run->lists.n_turns; ++n)
     status = run_turn(run, &run->lists.turn[n], step, end, err);
   return status;

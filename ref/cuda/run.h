@@ -44,6 +44,8 @@ typedef struct fa_judge_run {
   float *gathered[3]; /* keys, values and flips of keys in the order of sequences, where they lie elsewhere */
   unsigned char *hidden, *visits; /* pairs that are hidden, and tiles that are visited */
   float *rotated, *times;         /* queries after rotary embedding; what lists name */
+  bool by_turn;                   /* inputs are uploaded with the turn that reads them */
+  char *turns[FA_JUDGE_INPUTS], *loaded[FA_JUDGE_INPUTS]; /* of all turns, on the host; of one, on the machine */
   fa_judge_block *blocks;         /* of the call, on the machine */
   fa_judge_head *heads;
 } fa_judge_run;
@@ -65,6 +67,27 @@ fa_status fa_judge_run_gather(fa_judge_run *run, fa_error *err);
 void fa_judge_run_free_gathered(fa_judge_run *run);
 /* Sets what is to be uploaded: the inputs of its pass, and unless got is NULL the subject's outputs. */
 void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got);
+
+/* What is uploaded at once. */
+typedef struct fa_judge_staged {
+  fa_ref_call *c;
+  fa_problem *p;
+  fa_profile *profile;
+  fa_ref_sequence *entry;
+  fa_judge_head *head;
+  fa_judge_block *block;
+  char *input[FA_JUDGE_INPUTS];
+} fa_judge_staged;
+void fa_judge_staged_lay_out(const fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *s);
+/* Whether inputs could be uploaded by turns; a turn's on the machine; all turns' on the host. */
+bool fa_judge_staged_may_turn(const fa_judge_run *run);
+void fa_judge_staged_lay_out_turn(fa_judge_run *run, fa_judge_arena *a);
+size_t fa_judge_staged_turns_bytes(const fa_judge_run *run);
+void fa_judge_staged_fill(fa_judge_run *run, const fa_judge_staged *here, const fa_judge_staged *there,
+                          char *turns);
+void fa_judge_staged_use(fa_judge_run *run, const fa_judge_staged *there);
+fa_status fa_judge_staged_upload(fa_judge_run *run, const fa_judge_turn *turn, bool measured, fa_error *err);
+
 /* Copies the call and its tensors to the machine and makes its outputs, with the shapes of c->out, zeros there. */
 fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err);
 /* Computes `wave` for all waves, after each turn's keys were loaded; after a turn's last one `end`, which may be NULL. */

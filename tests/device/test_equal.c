@@ -1,6 +1,7 @@
 /* The judge on a device, its kernels compiled as C++, against the judge on the CPU: every value and bound of random cases.
  *
  *   test_device_judge [KERNELS.so]    with the kernels of that library: a copy with a planted fault, which is to be seen */
+#include "cases/codec/json.h"
 #include "tests/device/equal.h"
 #include "tests/device/load.h"
 #include "tests/support/check.h"
@@ -14,11 +15,19 @@ static const struct {
              {"fills", 24},     {"masks", 24},   {"everything", 24}, {"memeff", 16},
              {"bias", 24},      {"kvcache", 24}, {"mla", 16},        {"flex", 32}};
 
-/* most_bytes: so little that a call is divided. */
-static void compare_all(const fa_judge_function *functions, size_t most_bytes, uint64_t seed,
-                        two_judges *to) {
+/* most_bytes: so little that a call is divided. large: as a large call is, in large tiles, and with inputs that come with the
+ * turn that reads them. */
+static fa_judge_machine *machine_of(const fa_judge_function *functions, size_t most_bytes, bool large) {
   fa_judge_machine *m = fa_judge_machine_host_new(functions, most_bytes);
   REQUIRE(m);
+  if (large) m->wide_from = 1;
+  if (large) m->turns_from = 1;
+  return m;
+}
+
+static void compare_all(const fa_judge_function *functions, size_t most_bytes, bool large, uint64_t seed,
+                        two_judges *to) {
+  fa_judge_machine *m = machine_of(functions, most_bytes, large);
   for (size_t i = 0; i < sizeof drawn / sizeof *drawn; ++i)
     for (int64_t n = 0; n < drawn[i].n && to->wrong == 0; ++n)
       compare_judges_on(drawn[i].profile, seed, n, m, to);
@@ -33,11 +42,33 @@ static void compare_unvisited(const fa_judge_function *functions, two_judges *to
   fa_judge_machine_host_free(m);
 }
 
+/* Rows whose sums are taken in parts, and several heads in a wave. */
+static void compare_long(const fa_judge_function *functions, size_t most_bytes, bool large, two_judges *to) {
+  static const char *const texts[] = {
+      "{\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":150,\"seqlen_k\":4500,\"head_dim\":72,\"dtype\":\"bf16\","
+      "\"mask\":{\"type\":\"causal\"},\"backward\":true}",
+      "{\"heads_q\":2,\"seqlen_q\":700,\"seqlen_k\":700,\"head_dim\":136,\"backward\":true}"};
+  fa_judge_machine *m = machine_of(functions, most_bytes, large);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts && to->wrong == 0; ++i) {
+    fa_case c;
+    fa_error err = {""};
+    const fa_status status = fa_case_from_text(texts[i], &c, &err);
+    CHECK_MSG(status == FA_OK, "%s", err.text);
+    if (status != FA_OK) continue;
+    compare_judges(&c, m, to);
+    fa_case_free(&c);
+  }
+  fa_judge_machine_host_free(m);
+}
+
 int main(int argc, char **argv) {
   const fa_judge_function *functions = load_kernels(argc > 1 ? argv[1] : NULL);
   two_judges all = {0};
-  compare_all(functions, 0, 1, &all);
-  if (all.wrong == 0) compare_all(functions, (size_t)24 << 20, 2, &all);
+  compare_all(functions, 0, false, 1, &all);
+  if (all.wrong == 0) compare_all(functions, (size_t)24 << 20, false, 2, &all);
+  if (all.wrong == 0) compare_all(functions, (size_t)64 << 20, true, 3, &all);
+  if (all.wrong == 0) compare_long(functions, (size_t)96 << 20, false, &all);
+  if (all.wrong == 0) compare_long(functions, (size_t)160 << 20, true, &all);
   if (all.wrong == 0) compare_unvisited(functions, &all);
   CHECK_MSG(all.wrong == 0, "%s", all.first_wrong);
   CHECK(all.calls > 100 && all.elements > 1000000);
