@@ -49,7 +49,7 @@ fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, bool by_turn
       .row_bytes =
           (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row) + turned,
       .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0),
-      .part_bytes = wide * g};
+      .part_bytes = wide * g + sizeof(fa_judge_row_part)};
   divide_room(c, bytes, &r);
   return r;
 }
@@ -82,6 +82,7 @@ static void lay_out_rows(const fa_ref_call *c, bool backward, const fa_judge_wav
   x->acc = sums(a, n * (backward ? c->d : c->dv));
   x->part = doubles(a, w->parts * (backward ? c->d : c->dv));
   if (!backward) return;
+  x->row_part = fa_judge_take(a, w->parts, sizeof *x->row_part);
   x->do64 = doubles(a, n * c->dv);
   x->do1 = floats(a, n * c->dv);
   x->do2 = floats(a, n * c->dv);

@@ -104,13 +104,14 @@ FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, i
 
 /* One pair, whose score and its relative error of P are known: P Z and dS in place, the terms of all bounds, and in e and
  * d what is summed by key. */
+template <bool CAP>
 FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p,
                                   const fa_pair_limits *limits, int64_t j, const fa_judge_score *score,
                                   double lse, double delta, fa_judge_part *part) {
   const fa_ref_call *c = x->c;
   const fa_profile *f = c->profile;
   const int64_t pair = p->pair + j;
-  const bool dropped = c->p->dropout.p > 0, capped = c->p->softcap > 0;
+  const bool dropped = c->p->dropout.p > 0, capped = CAP;
   const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - lse), z = factor_of(x, p, j),
                dp = x->dp[pair];
   const fa_pair_gradient terms = fa_element_gradient(limits, P, dp, score->e, x->d[pair], dropped, z, capped,
@@ -135,6 +136,8 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   if (capped && P > 0) part->steepest = fmax(part->steepest, (double)score->slope + score->slope_error);
 }
 
+/* Without a softcap a lane has less to remember of its pairs, and twice as many lanes have room. */
+template <bool CAP>
 FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0,
                                   const fa_judge_row *row, const fa_judge_chain *chain,
                                   const fa_pair_limits *limits, fa_judge_part *part) {
@@ -147,7 +150,7 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
   FA_UNROLL
   for (int u = 0; u < PER_LANE; ++u)
     if (seen(u)) {
-      score[u] = score_of(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], 0, key(u));
+      score[u] = score_as<CAP>(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], 0, key(u));
       s[u] = score[u].x;
       e[u] = score[u].e;
       if (e[u] == INFINITY && s[u] > -INFINITY && fa_bound_may_overflow(x->c))
@@ -162,33 +165,89 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
       continue;
     }
     score[u].e = kept ? e[u] : unknown_weight(x, s[u] - row->lse, e[u]);
-    differentiate_pair(x, p, limits, key(u), &score[u], row->lse, row->delta, part);
+    differentiate_pair<CAP>(x, p, limits, key(u), &score[u], row->lse, row->delta, part);
   }
 }
 
+/* A part of a row: keys first .. end - 1 of its block's. */
+typedef struct fa_judge_row_at {
+  fa_judge_place p;
+  int64_t first, end;
+} fa_judge_row_at;
+
+/* Items: the first part of all rows, then the second. */
+FA_DEVICE fa_judge_row_at part_at(const fa_judge_job *x, int64_t at) {
+  const int64_t rows = x->n / x->row_parts, part = at / rows;
+  fa_judge_row_at out;
+  out.p = place_of(x, at % rows);
+  out.first = part * FA_PART;
+  out.end = x->row_parts > 1 && (part + 1) * FA_PART < out.p.width ? (part + 1) * FA_PART : out.p.width;
+  return out;
+}
+
+FA_DEVICE void spread_of(const fa_judge_job *x, const fa_judge_row_at *r, const fa_judge_chain *chain,
+                         fa_bound_spread *spread) {
+  const fa_judge_place *p = &r->p;
+  add_spread(
+      p, r->first, r->end,
+      [&](int64_t j) { return score_of(x, chain, x->s[p->pair + j], x->e[p->pair + j], 0, j).x; }, spread);
+}
+
+/* Before any part of a row is differentiated, which is in place. */
+FA_DEVICE void fa_judge_spread(const fa_judge_job *x, int64_t at) {
+  const fa_judge_row_at r = part_at(x, at);
+  const fa_judge_row *row = x->row + r.p.row;
+  const fa_judge_chain chain = chain_of(x, &r.p);
+  fa_bound_spread spread = row->spread;
+  if (row->least > 0) spread_of(x, &r, &chain, &spread);
+  if (lane() != 0) return;
+  x->row_part[at].spread = spread.sum;
+  x->row_part[at].n = spread.n;
+}
+
 FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
-  const fa_judge_place p = place_of(x, at);
-  fa_judge_row *row = x->row + p.row;
-  const fa_judge_chain chain = chain_of(x, &p);
-  const fa_pair_limits limits = limits_of(x, &p, row);
+  const fa_judge_row_at r = part_at(x, at);
+  fa_judge_row *row = x->row + r.p.row;
+  const fa_judge_chain chain = chain_of(x, &r.p);
+  const fa_pair_limits limits = limits_of(x, &r.p, row);
   fa_bound_spread spread = row->spread;
   fa_judge_part part = {0, 0, 0};
-  if (row->least > 0)
-    add_spread(
-        &p, [&](int64_t j) { return score_of(x, &chain, x->s[p.pair + j], x->e[p.pair + j], 0, j).x; },
-        &spread);
+  const bool whole = x->row_parts == 1;
+  if (whole && row->least > 0) spread_of(x, &r, &chain, &spread);
   warp_sync();
-  for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N)
-    differentiate_tile(x, &p, t0, row, &chain, &limits, &part);
+  for (int64_t t0 = r.first; t0 < r.end; t0 += FA_BLOCK_N)
+    if (chain.with_cap)
+      differentiate_tile<true>(x, &r.p, t0, row, &chain, &limits, &part);
+    else
+      differentiate_tile<false>(x, &r.p, t0, row, &chain, &limits, &part);
   part.terms = warp_sum(part.terms);
   part.plain_terms = warp_sum(part.plain_terms);
   part.steepest = warp_max(part.steepest);
   warp_sync();
   if (lane() != 0) return;
-  row->spread = spread;
-  row->terms = part.terms;
-  row->plain_terms = part.plain_terms;
   raise_to(&x->found->steepest, part.steepest);
+  if (whole) {
+    row->spread = spread;
+    row->terms = part.terms;
+    row->plain_terms = part.plain_terms;
+  } else {
+    x->row_part[at].terms = part.terms;
+    x->row_part[at].plain_terms = part.plain_terms;
+  }
+}
+
+/* An element kernel: a row's sums from its parts, in their order. */
+FA_DEVICE void fa_judge_join_row(const fa_judge_job *x, int64_t at) {
+  fa_judge_row *row = x->row + at;
+  row->spread.sum = row->terms = row->plain_terms = 0;
+  row->spread.n = 0;
+  for (int64_t part = 0; part < x->row_parts; ++part) {
+    const fa_judge_row_part *of = x->row_part + part * x->n + at;
+    row->terms += of->terms;
+    row->plain_terms += of->plain_terms;
+    row->spread.sum += of->spread;
+    row->spread.n += of->n;
+  }
 }
 
 /* An element kernel, by keys of the wave's blocks: sums over a block's rows. */

@@ -62,8 +62,10 @@ FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_
   if (x->bits.data && !fa_ref_mask_bit((const unsigned char *)x->bits.data, t->bit + j)) s->x = -INFINITY;
 }
 
-/* s: scale * q.k; e: |q| |k| in units; flips: what rotary embedding may flip, in units; j: from the block's first key on. */
-FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
+/* s: scale * q.k; e: |q| |k| in units; flips: what rotary embedding may flip, in units; j: from the block's first key on. CAP: as
+ * t->with_cap has it. */
+template <bool CAP>
+FA_DEVICE fa_judge_score score_as(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
                                   float flips, int64_t j) {
   fa_judge_score out;
   const double size = x->kept_scores ? listed_score(x, t, s, j) : s;
@@ -74,7 +76,7 @@ FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t
   out.th = 0;
   out.slope = 1;
   out.slope_error = 0;
-  if (t->with_cap) {
+  if (CAP) {
     out.th = tanh(s / x->c->p->softcap);
     out.x = x->c->p->softcap * out.th;
     const fa_bound_cap cap = fa_bound_softcap(x->c, out.th, out.e);
@@ -86,6 +88,11 @@ FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t
   return out;
 }
 
+FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
+                                  float flips, int64_t j) {
+  return t->with_cap ? score_as<true>(x, t, s, e, flips, j) : score_as<false>(x, t, s, e, flips, j);
+}
+
 /* Dropout's factor of a pair. */
 FA_DEVICE double factor_of(const fa_judge_job *x, const fa_judge_place *p, int64_t j) {
   const fa_problem *problem = x->c->p;
@@ -94,10 +101,15 @@ FA_DEVICE double factor_of(const fa_judge_job *x, const fa_judge_place *p, int64
   return kept ? 1 / (1 - problem->dropout.p) : 0;
 }
 
-/* How far a row's visible logits are apart, each from the one before it: fa_bound_spread. score(j) is that of key j. */
-template <typename F> FA_DEVICE void add_spread(const fa_judge_place *p, const F &score, fa_bound_spread *s) {
+/* How far a row's visible logits are apart, each from the one before it: fa_bound_spread, of keys first .. end - 1. score(j) is
+ * that of key j. */
+template <typename F>
+FA_DEVICE void add_spread(const fa_judge_place *p, int64_t first, int64_t end, const F &score,
+                          fa_bound_spread *s) {
   double sum = 0, n = 0;
-  for (int64_t j = p->begin + 1 + lane(); j < p->end; j += WARP) {
+  if (first <= p->begin) first = p->begin + 1;
+  if (end > p->end) end = p->end;
+  for (int64_t j = first + lane(); j < end; j += WARP) {
     const double at = score(j);
     if (at == -INFINITY) continue; /* it has no weight */
     int64_t before = j - 1;

@@ -161,6 +161,7 @@ FA_DEVICE void try_mean_of_row(const fa_judge_job *x, const fa_judge_place *p) {
 /* Some rows of a block, once its O is settled: mostly one of them fails. */
 FA_DEVICE void fa_judge_try_mean(const fa_judge_job *x, int64_t item) {
   const fa_judge_block *b = x->block + item / FA_JUDGE_MEANS;
+  if (x->found->flags & FA_JUDGE_MEAN_FAILS) return; /* one is enough, and a row of many keys takes long */
   const fa_judge_place p = place_of_row(x, b, (item % FA_JUDGE_MEANS * 2 + 1) * b->n / (2 * FA_JUDGE_MEANS));
   try_mean_of_row(x, &p);
 }

@@ -36,7 +36,7 @@ FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
   fa_bound_row_extra(x->c, &t);
   if (t.least > 0)
     add_spread(
-        &p, [=](int64_t j) { return s[j]; }, &t.spread);
+        &p, p.begin, p.end, [=](int64_t j) { return s[j]; }, &t.spread);
   if (lane() != 0) return;
   row->max = most;
   row->sum = sum;

@@ -58,6 +58,12 @@ typedef struct fa_judge_row {
   fa_bound_row t;
 } fa_judge_row;
 
+/* Sums of a part of a row's keys. */
+typedef struct fa_judge_row_part {
+  double terms, plain_terms, spread;
+  int64_t n; /* of spread */
+} fa_judge_row_part;
+
 /* An output as fa_want has it. */
 typedef struct fa_judge_want {
   double *value, *rest;
@@ -167,6 +173,8 @@ typedef struct fa_judge_job {
   float *turned_q,
       *turned_k;     /* [2 D]: q + flip, flip; and flip, k: their product is what flips do to a score */
   fa_judge_row *row; /* [rows of the wave] */
+  int64_t row_parts; /* what a row is differentiated in, FA_PART keys each */
+  fa_judge_row_part *row_part; /* [parts][rows of the wave] */
   /* panels; s: scores, then P Z; dp: dP, then dS. e, d: products of magnitudes, then sums' terms by key */
   double *s, *dp;
   float *e, *d, *w, *w2, *we, *g, *g2, *ge;

@@ -15,7 +15,7 @@ enum { THREADS = 256 };
 #define ITEM_ELEMENT ((int64_t)blockIdx.x * THREADS + threadIdx.x)
 #define ITEM_TILE ((int64_t)blockIdx.x)
 /* Blocks of threads on a processor at once, which registers have to leave room for: what waits in one is computed in another. */
-enum { AT_ONCE_ROW = 1, AT_ONCE_ELEMENT = 1, AT_ONCE_TILE = 2 };
+enum { AT_ONCE_ROW = 2, AT_ONCE_ELEMENT = 1, AT_ONCE_TILE = 2 };
 #define FA_JUDGE_KERNEL(name, kind)                                                                          \
   extern "C" __global__ void __launch_bounds__(THREADS, AT_ONCE_##kind)                                                    \
       fa_judge_entry_##name(const __grid_constant__ fa_judge_job x) {                                        \

@@ -27,6 +27,8 @@ FAULTS = [
     ("second half of a large tile's rows lost", "product.cuh", "tile / columns * FA_WIDE_M, tile % columns};", "tile / columns * FA_WIDE_M * 2, tile % columns};"),
     ("large tiles of keys of the wave's first head alone", "product.cuh", "return x->head + x->block->head + strip / x->product.strips;", "return x->head + x->block->head;"),
     ("second part of a row's keys lost", "product.cuh", "for (int64_t part = 0; part < p->parts; ++part)", "for (int64_t part = 0; part < 1; ++part)"),
+    ("terms of a row's last part alone", "backward.cuh", "row->terms += of->terms;", "row->terms = of->terms;"),
+    ("parts of a row differentiated twice", "backward.cuh", "out.first = part * FA_PART;", "out.first = (part > 0 ? part - 1 : 0) * FA_PART;"),
     ("parts of a row's keys overlap", "product.cuh", "first = first > part * FA_PART ? first : part * FA_PART;", "first = first > part * FA_PART - 1 ? first : part * FA_PART - (part > 0);"),
     ("queries of another head of a turn", "find.cuh", "return b->load + (row - b->first_row) * x->q_step;", "return (x->q_step == 1 ? 0 : b->load) + (row - b->first_row) * x->q_step;"),
     ("last column of a tile lost", "product.cuh", "c[i * ldc + j] = alpha * s->sum[i][j]", "c[i * ldc + j] = (j == 63 ? 0 : alpha) * s->sum[i][j]"),

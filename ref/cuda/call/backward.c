@@ -2,6 +2,17 @@
 #include "ref/cuda/judge.h"
 #include "ref/cuda/run.h"
 
+/* In place; a long row in parts, so that a wave of few rows has something for all processors. */
+static fa_status differentiate(fa_judge_run *run, const fa_judge_wave *w, fa_error *err) {
+  const int64_t parts = w->parts > 0 ? w->parts / w->rows : 1;
+  fa_status status = FA_OK;
+  run->x.row_parts = parts;
+  if (parts > 1) status = fa_judge_launch(run, FA_JUDGE_KERNEL_spread, w->rows * parts, err);
+  if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_differentiate, w->rows * parts, err);
+  if (status == FA_OK && parts > 1) status = fa_judge_launch(run, FA_JUDGE_KERNEL_join_row, w->rows, err);
+  return status;
+}
+
 static fa_status pairs(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *w, fa_error *err) {
   const fa_ref_call *c = run->c;
   const fa_judge_job *x = &run->x;
@@ -15,7 +26,7 @@ static fa_status pairs(fa_judge_run *run, const fa_judge_turn *turn, const fa_ju
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_do, w->rows, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_delta, w->rows, err);
   if (status == FA_OK) status = fa_judge_multiply(run, turn, w, products, 4, err);
-  if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_differentiate, w->rows, err);
+  if (status == FA_OK) status = differentiate(run, w, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dbias, c->out->t[FA_T_DBIAS].n, err);
   return status;
 }
