@@ -358,10 +358,8 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
   }
 }
 
-/* An operand's absolute error is multiplied by dS, whose derivative factor greatest_ds does not include. */
-static void add_steep(fa_want *w, double extra) {
-  for (int64_t x = 0; x < w->n; ++x)
-    if (w->value[x] != 0 || w->accum[x] != 0) w->accum[x] += (float)extra;
+static void add_steep(fa_want *w, double terms, double steep) {
+  for (int64_t x = 0; x < w->n; ++x) w->accum[x] = fa_bound_add_steep(w->value[x], w->accum[x], terms, steep);
 }
 
 void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads) {
@@ -370,11 +368,11 @@ void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *
   double steepest = chain ? 0 : 1, most = 0;
   for (int t = 0; t < n_threads; ++t) {
     steepest = fmax(steepest, b[t].steepest);
-    most = fmax(most, fa_bound_greatest_ds(c, b[t].unit_ds));
+    most = fmax(most, b[t].most_unit_ds);
   }
   dq->steepest = dk->steepest = steepest;
-  const double extra = 1.0001 * fabs(c->p->scale) * most * (steepest - 1) * c->profile->floor_operand;
-  if (!(extra > 0)) return;
-  add_steep(dq, (double)c->max_sk * extra);
-  add_steep(dk, (double)(c->max_sq * c->group) * extra);
+  const double steep = fa_bound_steep(c, most, steepest);
+  if (!(steep > 0)) return;
+  add_steep(dq, (double)c->max_sk, steep);
+  add_steep(dk, (double)(c->max_sq * c->group), steep);
 }

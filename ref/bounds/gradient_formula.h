@@ -79,6 +79,18 @@ FA_BOTH double fa_bound_greatest_ds(const fa_ref_call *c, double unit_ds) {
   return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * unit_ds;
 }
 
+/* What an absolute error of operands adds to a term of dQ or dK where the score chain is steep, whose factor greatest_ds does
+ * not include. unit_ds: of the head where it is largest. */
+FA_BOTH double fa_bound_steep(const fa_ref_call *c, double unit_ds, double steepest) {
+  return 1.0001 * fabs(c->p->scale) * fa_bound_greatest_ds(c, unit_ds) * (steepest - 1) *
+         c->profile->floor_operand;
+}
+
+/* Of an element, whose terms are so many; where there is none, there is nothing to add. */
+FA_BOTH float fa_bound_add_steep(double value, float accum, double terms, double steep) {
+  return value != 0 || accum != 0 ? accum + (float)(terms * steep) : accum;
+}
+
 /* ---- dBias ---- */
 
 /* A pair's share of an element's errors, or magnitudes, which are in units of dS. */

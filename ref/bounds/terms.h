@@ -31,7 +31,7 @@ typedef struct fa_bound_scratch {
   int64_t hk;
   double unit_q, unit_do, unit_dlse; /* of the call: powers of two >= the largest magnitude */
   double unit_k, unit_v;             /* of the head */
-  double unit_ds;                    /* of dS, for the head */
+  double unit_ds, most_unit_ds;      /* of dS, for the head; the largest of all heads so far */
   float *k, *k2, *v, *v2;            /* [sk, D], [sk, Dv] */
   float *q, *q2, *d_o, *d_o2;        /* [FA_BLOCK_M, D | Dv] */
   float *e_logit, *d, *w, *w2, *we;  /* tiles [FA_BLOCK_M, FA_BLOCK_N] */

@@ -30,6 +30,7 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   row->extra = c->profile->eps_exp + c->profile->u_lse * fabs(row->lse);
   const double error = fa_bound_delta_products(c, size) + FA_F32_UNIT * (fabs(row->delta) + fabs(dlse));
   row->e_delta = fa_bound_e_delta(error, fa_bound_lost_dp(c, unit_of_do(x), unit_v), unit_of_ds(x, unit_v));
+  raise_to(&x->found->unit_ds, unit_of_ds(x, unit_v));
   if (fa_bound_may_overflow(c) && row->e_delta >= FA_GREATEST_WEIGHT)
     raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   row->least = fa_bound_least_spread_of_ds(c, p.end - p.begin, row->delta);

@@ -111,7 +111,7 @@ enum { FA_JUDGE_MEAN_FAILS = 4, FA_JUDGE_MEAN_DIFFERS = 8 };
 /* What all kernels tell the host, zeros before. */
 typedef struct fa_judge_found {
   double q, d_o, dlse;                         /* largest magnitudes of the whole tensors */
-  double steepest;                             /* largest factor of the score chain */
+  double steepest, unit_ds;                    /* largest factor of the score chain, and unit of dS */
   int flags;                                   /* FA_JUDGE_COARSE_LSE ..., FA_JUDGE_MEAN_FAILS */
   int64_t debug_count, debug_odd, debug_wrong; /* elements of dropout's matrix, as fa_judge_check has it */
 } fa_judge_found;

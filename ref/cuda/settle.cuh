@@ -103,4 +103,14 @@ FA_DEVICE void fa_judge_settle_key(const fa_judge_job *x, int64_t at) {
   settle_dv(x, head, at, want);
 }
 
+/* After all turns: the elements of dQ, and behind them those of dK. */
+FA_DEVICE void fa_judge_steepen(const fa_judge_job *x, int64_t at) {
+  const fa_ref_call *c = x->c;
+  const bool of_key = at >= x->q.n;
+  const fa_judge_want *w = of_key ? &x->want_dk : &x->want_dq;
+  const int64_t e = of_key ? at - x->q.n : at, terms = of_key ? c->max_sq * c->group : c->max_sk;
+  const double steep = fa_bound_steep(c, x->found->unit_ds, x->found->steepest);
+  if (steep > 0) w->accum[e] = fa_bound_add_steep(w->value[e], w->accum[e], (double)terms, steep);
+}
+
 #endif

@@ -29,9 +29,9 @@ static void compare_bound(two_judges *to, fa_tensor_id id, int64_t e, const char
     return;
   }
   if (!isfinite(cpu)) return;
-  const double off = fabs(cpu - machine),
-               most = (0x1p-16 + (double)n * 0x1p-24) * whole + (double)n * 0x1p-136;
-  if (whole > 0 && off / whole > to->bound) to->bound = off / whole;
+  const double off = fabs(cpu - machine), lost = (double)n * 0x1p-136,
+               most = (0x1p-16 + (double)n * 0x1p-24) * whole + lost;
+  if (off > lost && off / whole > to->bound) to->bound = off / whole;
   if (off > most) note(to, id, e, what, cpu, machine);
 }
 
@@ -100,27 +100,33 @@ static void compare_backward(const call *x, const fa_wants *forward, two_judges 
   fa_wants_free(&cpu);
 }
 
-void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
+/* The same call by the arithmetic that a backend claims. */
+static void compare_claimed(call *x, const fa_backend *claims, bool generic, two_judges *to) {
   fa_profile profile;
+  fa_wants forward;
+  claims->profile(NULL, x->p, &profile);
+  x->opt = (fa_ref_options){.n_threads = 1, .profile = &profile, .generic = generic};
+  if (fa_judge_refused(x->p, &x->in, &x->opt, x->p->backward)) {
+    ++to->refused;
+    return;
+  }
+  ++to->calls;
+  compare_forward(x, &forward, to);
+  if (x->p->backward) compare_backward(x, &forward, to);
+  fa_wants_free(&forward);
+}
+
+/* Scalar float32, and tensor cores: the latter's operands may be split in parts, and its keys too. */
+void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
+  static const fa_backend *const claims[] = {&fa_backend_ref_f32, &fa_backend_host};
+  const fa_run_options run = {.passes = FA_PASS_FORWARD | (c->problem.backward ? FA_PASS_BACKWARD : 0),
+                              .n_threads = 1};
   fa_outcome outcome;
   fa_error err = {""};
   call x = {.p = &c->problem, .m = m};
-  fa_wants forward;
-  fa_backend_ref_f32.profile(NULL, x.p, &profile);
-  x.opt = (fa_ref_options){.n_threads = 1, .profile = &profile, .generic = fa_case_is_generic(c)};
   REQUIRE(fa_case_build(c, &x.in, &err) == FA_OK && fa_tensors_clone(&x.got, &x.in, &err) == FA_OK);
-  const bool backward = x.p->backward;
-  if (fa_judge_refused(x.p, &x.in, &x.opt, backward)) {
-    ++to->refused;
-  } else {
-    const fa_run_options run = {.passes = FA_PASS_FORWARD | (backward ? FA_PASS_BACKWARD : 0),
-                                .n_threads = 1};
-    REQUIRE(fa_backend_ref_f32.run(NULL, x.p, &x.got, &run, &outcome, &err) == FA_OK);
-    ++to->calls;
-    compare_forward(&x, &forward, to);
-    if (backward) compare_backward(&x, &forward, to);
-    fa_wants_free(&forward);
-  }
+  REQUIRE(fa_backend_ref_f32.run(NULL, x.p, &x.got, &run, &outcome, &err) == FA_OK);
+  for (int i = 0; i < 2; ++i) compare_claimed(&x, claims[i], fa_case_is_generic(c), to);
   fa_tensors_free(&x.got);
   fa_tensors_free(&x.in);
 }

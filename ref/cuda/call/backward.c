@@ -55,12 +55,21 @@ static fa_status end(fa_judge_run *run, const fa_judge_turn *turn, const fa_judg
   return fa_judge_launch(run, FA_JUDGE_KERNEL_settle_key, turn->keys, err);
 }
 
+/* What takes all heads: how steep the score chain is, and gradients that are summed over rows. */
+static fa_status finish(fa_judge_run *run, fa_error *err) {
+  const fa_wants *out = run->c->out;
+  const bool steep = run->c->p->softcap > 0 && run->c->profile->floor_operand > 0;
+  fa_status status = FA_OK;
+  if (steep)
+    status = fa_judge_launch(run, FA_JUDGE_KERNEL_steepen, out->t[FA_T_DQ].n + out->t[FA_T_DK].n, err);
+  if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dbias, out->t[FA_T_DBIAS].n, err);
+  return status;
+}
+
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err) {
   fa_status status = fa_judge_run_open(run, err);
   if (status == FA_OK) status = fa_judge_run_turns(run, wave, end, err);
-  return status == FA_OK
-             ? fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dbias, run->c->out->t[FA_T_DBIAS].n, err)
-             : status;
+  return status == FA_OK ? finish(run, err) : status;
 }
 
 static fa_status compute(fa_judge_run *run, fa_judge_found *found, fa_error *err) {

@@ -24,7 +24,6 @@ static const char *of_profile(const fa_problem *p, const fa_ref_options *opt, bo
   if (f->delta != FA_DELTA_STORED_O || f->u_delta > 0) return "another delta";
   if (f->p_kept || f->u_p_in_ds > 0) return "a P that is kept";
   if (f->gqa_partials_in_io && p->heads_q != p->heads_kv) return "rounded parts of a group";
-  if (p->softcap > 0 && f->floor_operand > 0) return "softcap of split operands";
   return NULL;
 }
 
