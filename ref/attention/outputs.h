@@ -10,7 +10,8 @@ fa_status fa_ref_forward_outputs(fa_ref_call *c, fa_error *err);
 void fa_ref_forward_finish(fa_ref_call *c);
 /* dQ, dK and dV, zeros. */
 fa_status fa_ref_backward_outputs(fa_ref_call *c, fa_error *err);
-/* Of dBias alone, zeros. */
+/* Of dBias alone, and of dSinks, zeros. */
 fa_status fa_ref_dbias_output(fa_ref_call *c, fa_error *err);
+fa_status fa_ref_dsinks_output(fa_ref_call *c, fa_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #define FA_REF_BOUNDS_TERMS_H
 
 #include "ref/bounds/gradient_formula.h"
+#include "ref/bounds/sink_formula.h"
 #include "ref/math/rows.h"
 #include "ref/tiles/mask.h"
 #include "ref/tiles/scratch.h"
@@ -107,6 +108,8 @@ bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, cons
 
 /* ---- ref/bounds/sink.c ---- */
 
+/* Of row k of a block whose tiles are all done. */
+fa_bound_maxima fa_bound_maxima_of(const fa_ref_scratch *w, int64_t k);
 /* extra: of every exponent of the row. */
 fa_bound_sink fa_bound_sink_forward(const fa_ref_call *c, const fa_ref_rows *r, int64_t k,
                                     const fa_ref_scratch *w, double extra);

@@ -5,6 +5,29 @@
 #include "ref/cuda/chain.cuh"
 #include "ref/cuda/load.cuh"
 
+/* The LSE that P is made from: the sink is in it, whether or not the returned one holds it. */
+FA_DEVICE void take_lse(const fa_judge_job *x, const fa_judge_place *p, int64_t at, fa_judge_row *row) {
+  const fa_ref_call *c = x->c;
+  fa_ref_lse lse = {load_element(&x->lse, at), 0};
+  if (fabs(lse.value) >= FA_COARSE_LSE && fabs(lse.value) < INFINITY)
+    raise_flag(&x->found->flags, FA_JUDGE_COARSE_LSE);
+  if (fa_ref_sink_left_out(c)) lse = fa_ref_sink_add(lse, p->b->sink);
+  row->lse = lse.value;
+  row->rest = lse.rest;
+  row->extra = c->profile->eps_exp + c->profile->u_lse * fabs(row->lse) +
+               fa_bound_sink_joined(c, p->b->sink, row->lse);
+}
+
+/* What the row adds to its sink's gradient. */
+FA_DEVICE fa_bound_dsink dsink_of(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row,
+                                  double unit_ds) {
+  const fa_ref_call *c = x->c;
+  const fa_ref_lse lse = {row->lse, row->rest};
+  const double slack = c->profile->u_lse * fabs(row->lse) + fa_bound_sink_joined(c, p->b->sink, row->lse);
+  const fa_bound_sink sink = fa_bound_sink_of_lse(c, p->b->sink, lse, slack);
+  return fa_bound_dsink_of_row(&sink, row->delta, row->e_delta * unit_ds);
+}
+
 /* delta = sum dO O - dLSE and its error, from the subject's own O and LSE. */
 FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   const fa_judge_place p = place_of(x, at);
@@ -24,13 +47,11 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   const double dlse = x->dlse.data ? load_element(&x->dlse, lse) : 0;
   const double unit_v = fa_bound_unit_of(p.head->largest_v);
   row->delta = sum - dlse;
-  row->lse = load_element(&x->lse, lse);
-  if (fabs(row->lse) >= FA_COARSE_LSE && fabs(row->lse) < INFINITY)
-    raise_flag(&x->found->flags, FA_JUDGE_COARSE_LSE);
-  row->extra = c->profile->eps_exp + c->profile->u_lse * fabs(row->lse);
+  take_lse(x, &p, lse, row);
   const double error = fa_bound_delta_products(c, size) + FA_F32_UNIT * (fabs(row->delta) + fabs(dlse));
   row->e_delta = fa_bound_e_delta(error, fa_bound_lost_dp(c, unit_of_do(x), unit_v), unit_of_ds(x, unit_v));
   raise_to(&x->found->unit_ds, unit_of_ds(x, unit_v));
+  if (c->p->sinks.grad) row->dsink = dsink_of(x, &p, row, unit_of_ds(x, unit_v));
   if (fa_bound_may_overflow(c) && row->e_delta >= FA_GREATEST_WEIGHT)
     raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   row->least = fa_bound_least_spread_of_ds(c, p.end - p.begin, row->delta);
@@ -106,19 +127,19 @@ FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, i
  * d what is summed by key. */
 FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p,
                                   const fa_pair_limits *limits, int64_t j, const fa_judge_score *score,
-                                  double lse, double delta, fa_judge_part *part) {
+                                  const fa_judge_row *row, fa_judge_part *part) {
   const fa_ref_call *c = x->c;
   const fa_profile *f = c->profile;
   const int64_t pair = p->pair + j;
   const bool dropped = c->p->dropout.p > 0, capped = c->p->softcap > 0;
-  const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - lse), z = factor_of(x, p, j),
-               dp = x->dp[pair];
+  const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - row->lse - row->rest),
+               z = factor_of(x, p, j), dp = x->dp[pair];
   const fa_pair_gradient terms = fa_element_gradient(limits, P, dp, score->e, x->d[pair], dropped, z, capped,
                                                      score->slope, score->slope_error);
   const float near = !dropped && f->truncated_p == 0 ? limits->per_u_p : 0;
   const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, near);
   const bool overflows = f->u_ds > 0 && !(terms.g + terms.ge <= fa_bound_most_ds(c, limits->per_unit));
-  const double ds = P * ((dropped ? z : 1) * dp - delta);
+  const double ds = P * ((dropped ? z : 1) * dp - row->delta);
   if (x->plain_ds) keep_plain(x, limits, pair, P, ds, score->e, dropped, z, part);
   x->s[pair] = P * (dropped ? z : 1);
   x->dp[pair] = capped ? ds * ((1 - score->th) * (1 + score->th)) : ds;
@@ -162,7 +183,7 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
       continue;
     }
     score[u].e = kept ? e[u] : unknown_weight(x, s[u] - row->lse, e[u]);
-    differentiate_pair(x, p, limits, key(u), &score[u], row->lse, row->delta, part);
+    differentiate_pair(x, p, limits, key(u), &score[u], row, part);
   }
 }
 

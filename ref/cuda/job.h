@@ -5,6 +5,7 @@
 
 #include "cases/data/fill_plan.h"
 #include "ref/bounds/gradient_formula.h"
+#include "ref/bounds/sink_formula.h"
 
 /* The elements of a tensor in row-major order. */
 typedef struct fa_judge_tensor {
@@ -37,6 +38,7 @@ typedef struct fa_judge_block {
   int64_t want,
       want_lse; /* row of Q and O that is its first (the next one's is heads_q further); element of the LSE */
   double slope; /* ALiBi's */
+  double sink;  /* of its head; -inf: none */
 } fa_judge_block;
 
 enum { FA_STRIP = 64 };   /* rows and columns of a product's tile */
@@ -44,11 +46,14 @@ enum { FA_PIECE = 1024 }; /* elements of a tensor that are looked at together */
 
 /* A row between two kernels. */
 typedef struct fa_judge_row {
-  double max, sum;          /* forward: of scores; of exponentials */
-  double lse, delta, extra; /* backward: what P is made from; part of each exponent's error */
-  double terms;             /* sum of the terms of its bounds */
-  double plain_terms;       /* without what the score chain multiplies them by */
-  double least;             /* fa_bound_least_spread_of_ds */
+  double max, sum;         /* forward: of scores; of exponentials; the sink's included */
+  double key_max, key_sum; /* of the keys alone */
+  double lse, rest;        /* backward: what P is made from, a sink included; what the nearest double lacks */
+  double delta, extra;     /* extra: part of each exponent's error */
+  fa_bound_dsink dsink;
+  double terms;       /* sum of the terms of its bounds */
+  double plain_terms; /* without what the score chain multiplies them by */
+  double least;       /* fa_bound_least_spread_of_ds */
   float e_delta, max_q;
   fa_bound_spread spread;
   fa_bound_row t;
@@ -142,8 +147,8 @@ typedef struct fa_judge_job {
   fa_judge_tensor q, k, v, d_o, o, lse, dlse, got_dq, got_dk, got_dv; /* O ..: the subject's */
   fa_judge_tensor debug;                                              /* dropout's matrix, the subject's */
   fa_ulp debug_ulp;
-  int64_t debug_rows, debug_keys;        /* of a head in it; behind the sequence's nothing is wanted */
-  fa_judge_tensor bias, got_dbias, bits; /* bits: bytes */
+  int64_t debug_rows, debug_keys; /* of a head in it; behind the sequence's nothing is wanted */
+  fa_judge_tensor bias, got_dbias, got_dsinks, bits; /* bits: bytes */
   fa_judge_tensor rotated, flip_q,
       flip_k;            /* queries after rotary embedding, and how far they and keys may be off */
   fa_judge_tensor times; /* how often a row's list names a key: [rows][times_width] */
@@ -169,7 +174,8 @@ typedef struct fa_judge_job {
   fa_judge_sums_of acc;         /* [rows of the wave]: O, or dQ */
   fa_judge_sums_of dk, dv;      /* [keys of the turn] */
   float *dk_terms, *dv_exact;
-  fa_judge_want want_o, want_lse, want_dq, want_dk, want_dv, want_dbias;
+  fa_judge_want want_o, want_lse, want_dq, want_dk, want_dv, want_dbias, want_dsinks;
+  fa_bound_dsink *dsinks; /* [heads_q]: of what is summed so far; its value is want_dsinks' */
   fa_judge_product product;
   fa_judge_output output; /* that is compared */
   fa_judge_fill fill;

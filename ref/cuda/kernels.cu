@@ -3,6 +3,7 @@
 #include "ref/cuda/check.cuh"
 #include "ref/cuda/dbias.cuh"
 #include "ref/cuda/debug.cuh"
+#include "ref/cuda/dsinks.cuh"
 #include "ref/cuda/fill.cuh"
 #include "ref/cuda/forward.cuh"
 #include "ref/cuda/load.cuh"

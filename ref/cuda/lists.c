@@ -4,6 +4,7 @@
 
 #include "ref/tiles/mask.h"
 #include "ref/tiles/score.h"
+#include "ref/tiles/sink.h"
 
 #include <stdlib.h>
 
@@ -26,7 +27,8 @@ static fa_judge_block block_at(const fa_ref_call *c, const fa_ref_sequence *e, i
                           .j_end = r.j_end,
                           .want = fa_ref_q_index(c, e, h, i0, 1),
                           .want_lse = fa_ref_lse_index(c, e, h, i0),
-                          .slope = fa_ref_alibi_slope(c, e->b, h)};
+                          .slope = fa_ref_alibi_slope(c, e->b, h),
+                          .sink = fa_ref_sink(c, h)};
 }
 
 static int64_t first_byte(const fa_ref_call *c, int64_t b) {

@@ -48,6 +48,7 @@ void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors
       {FA_JUDGE_IN_DK, FA_T_DK, true, true},
       {FA_JUDGE_IN_DV, FA_T_DV, true, true},
       {FA_JUDGE_IN_DBIAS, FA_T_DBIAS, true, true},
+      {FA_JUDGE_IN_DSINKS, FA_T_DSINKS, true, true},
       {FA_JUDGE_IN_DEBUG, FA_T_P_DEBUG, false, true},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
@@ -92,10 +93,10 @@ static fa_judge_tensor tensor_of(const fa_judge_run *run, const staged *there, i
 
 static void use_staged(fa_judge_run *run, const staged *there) {
   fa_judge_job *x = &run->x;
-  fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,      &x->k,         &x->v,      &x->d_o,     &x->o,
-                                          &x->lse,    &x->dlse,      &x->got_dq, &x->got_dk,  &x->got_dv,
-                                          &x->bias,   &x->got_dbias, &x->bits,   &x->rotated, &x->flip_q,
-                                          &x->flip_k, &x->times,     &x->hidden, &x->visits,  &x->debug};
+  fa_judge_tensor *to[FA_JUDGE_INPUTS] = {
+      &x->q,       &x->k,      &x->v,      &x->d_o,   &x->o,         &x->lse,        &x->dlse,
+      &x->got_dq,  &x->got_dk, &x->got_dv, &x->bias,  &x->got_dbias, &x->got_dsinks, &x->bits,
+      &x->rotated, &x->flip_q, &x->flip_k, &x->times, &x->hidden,    &x->visits,     &x->debug};
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) *to[i] = tensor_of(run, there, i);
   x->c = there->c;
   run->heads = there->head;
@@ -133,6 +134,8 @@ static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, staged *s, char 
   x->want_dk = fa_judge_lay_out_want(a, &out->t[FA_T_DK]);
   x->want_dv = fa_judge_lay_out_want(a, &out->t[FA_T_DV]);
   x->want_dbias = fa_judge_lay_out_want(a, &out->t[FA_T_DBIAS]);
+  x->want_dsinks = fa_judge_lay_out_want(a, &out->t[FA_T_DSINKS]);
+  x->dsinks = fa_judge_take(a, out->t[FA_T_DSINKS].n, sizeof *x->dsinks);
 }
 
 /* Lists are as large however the call is divided, but for their ends. */

@@ -42,13 +42,16 @@ static sides sides_of(const fa_judge_job *x, fa_tensor_id id) {
     return (sides){&x->want_dk, &x->got_dk};
   case FA_T_DV:
     return (sides){&x->want_dv, &x->got_dv};
+  case FA_T_DSINKS:
+    return (sides){&x->want_dsinks, &x->got_dsinks};
   default:
     return (sides){&x->want_dbias, &x->got_dbias};
   }
 }
 
-/* Heads are the axis before the last, but of a bias the second. */
+/* Heads are the axis before the last, but of a bias the second; dSinks are a single row. */
 static void set_neighbours(fa_tensor_id id, const fa_want *w, fa_judge_output *o) {
+  if (w->rank == 1) return;
   const bool lse = id == FA_T_LSE, bias = id == FA_T_DBIAS, batch = lse ? w->rank == 3 : w->rank == 4;
   o->n_heads = bias ? w->shape[1] : w->shape[w->rank - 2];
   o->head_step = bias ? w->shape[2] : 1;
@@ -216,9 +219,9 @@ static void add_output(const fa_judge_run *run, const fa_tensors *got, fa_tensor
 }
 
 static compared outputs_of(const fa_judge_run *run, const fa_tensors *got) {
-  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
+  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS, FA_T_DSINKS};
   compared all = {0};
-  for (int i = run->backward ? 2 : 0; i < (run->backward ? 6 : 2); ++i) add_output(run, got, ids[i], &all);
+  for (int i = run->backward ? 2 : 0; i < (run->backward ? 7 : 2); ++i) add_output(run, got, ids[i], &all);
   return all;
 }
 
@@ -306,7 +309,7 @@ static void take_debug(const fa_tensor *debug, fa_judge_job *x) {
 static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_compare_options *options,
                              fa_judge_trial *t, fa_error *err) {
   const fa_wants *out = run->c->out;
-  if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n == 0) return FA_OK;
+  if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n + out->t[FA_T_DSINKS].n == 0) return FA_OK;
   compared all = outputs_of(run, got);
   take_debug(&got->t[FA_T_P_DEBUG], &run->x);
   fa_status status = launch_all(run, &all, options->doubt, err);

@@ -5,7 +5,7 @@
 #include "ref/compare/verdict.h"
 #include "ref/cuda/judge.h"
 
-enum { FA_JUDGE_OUTPUTS = 9 }; /* O, LSE, dropout's matrix, dQ, dK, dV, dBias; caches */
+enum { FA_JUDGE_OUTPUTS = 10 }; /* O, LSE, dropout's matrix, dQ, dK, dV, dBias, dSinks; caches */
 
 typedef struct fa_judge_trial {
   int n;

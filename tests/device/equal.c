@@ -93,6 +93,8 @@ static void compare_backward(const call *x, const fa_wants *forward, two_judges 
     compare_want(to, FA_T_DV, &cpu.t[FA_T_DV], &machine.t[FA_T_DV], rows);
     if (x->p->bias.grad)
       compare_want(to, FA_T_DBIAS, &cpu.t[FA_T_DBIAS], &machine.t[FA_T_DBIAS], x->p->seqlen_k);
+    if (x->p->sinks.grad)
+      compare_want(to, FA_T_DSINKS, &cpu.t[FA_T_DSINKS], &machine.t[FA_T_DSINKS], x->p->seqlen_q);
     const double steepest = cpu.t[FA_T_DQ].steepest, also = machine.t[FA_T_DQ].steepest;
     CHECK_MSG(fabs(steepest - also) <= 1e-5 * steepest, "%g and %g", steepest, also);
     fa_wants_free(&machine);

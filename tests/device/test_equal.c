@@ -9,10 +9,10 @@
 static const struct {
   const char *profile;
   int64_t n;
-} drawn[] = {{"rate-host", 12}, {"causal", 12},  {"varlen", 16},     {"window", 16},
-             {"dropout", 24},   {"gqa", 16},     {"edge", 24},       {"layout", 12},
-             {"fills", 24},     {"masks", 24},   {"everything", 24}, {"memeff", 16},
-             {"bias", 24},      {"kvcache", 24}, {"mla", 16},        {"flex", 32}};
+} drawn[] = {{"rate-host", 12},  {"causal", 12}, {"varlen", 16}, {"window", 16},  {"dropout", 24},
+             {"gqa", 16},        {"edge", 24},   {"layout", 12}, {"fills", 24},   {"masks", 24},
+             {"everything", 24}, {"memeff", 16}, {"bias", 24},   {"kvcache", 24}, {"mla", 16},
+             {"flex", 32},       {"sinks", 32}};
 
 /* most_bytes: so little that a call is divided. */
 static void compare_all(const fa_judge_function *functions, size_t most_bytes, uint64_t seed,

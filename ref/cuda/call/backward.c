@@ -17,6 +17,8 @@ static fa_status pairs(fa_judge_run *run, const fa_judge_turn *turn, const fa_ju
   if (status == FA_OK) status = fa_judge_multiply(run, turn, w, products, 4, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_differentiate, w->rows, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dbias, c->out->t[FA_T_DBIAS].n, err);
+  if (status == FA_OK)
+    status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dsinks, c->out->t[FA_T_DSINKS].n, err);
   return status;
 }
 
@@ -63,6 +65,8 @@ static fa_status finish(fa_judge_run *run, fa_error *err) {
   if (steep)
     status = fa_judge_launch(run, FA_JUDGE_KERNEL_steepen, out->t[FA_T_DQ].n + out->t[FA_T_DK].n, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dbias, out->t[FA_T_DBIAS].n, err);
+  if (status == FA_OK)
+    status = fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dsinks, out->t[FA_T_DSINKS].n > 0, err);
   return status;
 }
 
@@ -80,6 +84,7 @@ static fa_status compute(fa_judge_run *run, fa_judge_found *found, fa_error *err
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dk, &out->t[FA_T_DK], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dv, &out->t[FA_T_DV], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dbias, &out->t[FA_T_DBIAS], err);
+  if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dsinks, &out->t[FA_T_DSINKS], err);
   return status;
 }
 
@@ -93,7 +98,7 @@ fa_status fa_judge_backward(fa_judge_machine *m, const fa_problem *p, const fa_t
   run.input[FA_JUDGE_IN_O] = *given_o;
   run.input[FA_JUDGE_IN_LSE] = *given_lse;
   fa_status status = fa_judge_call_init(&c, p, in, opt, true, out, err);
-  if (status == FA_OK && (out->t[FA_T_DQ].n > 0 || out->t[FA_T_DK].n > 0))
+  if (status == FA_OK && out->t[FA_T_DQ].n + out->t[FA_T_DK].n + out->t[FA_T_DSINKS].n > 0)
     status = compute(&run, &found, err);
   out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = p->softcap > 0 ? found.steepest : 1;
   fa_judge_run_close(&run);

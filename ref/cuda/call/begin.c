@@ -14,6 +14,7 @@ fa_status fa_judge_call_init(fa_ref_call *c, const fa_problem *p, const fa_tenso
   fa_status status = fa_ref_call_init(c, p, in, opt, out, err);
   if (status == FA_OK) status = backward ? fa_ref_backward_outputs(c, err) : fa_ref_forward_outputs(c, err);
   if (status == FA_OK && backward && p->bias.grad) status = fa_ref_dbias_output(c, err);
+  if (status == FA_OK && backward && p->sinks.grad) status = fa_ref_dsinks_output(c, err);
   if (status == FA_OK && !backward) status = fa_ref_rotate_all(c, err);
   return status == FA_OK ? read_expressions(c, err) : status;
 }

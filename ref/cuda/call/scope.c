@@ -10,7 +10,6 @@ static const char *of_problem(const fa_problem *p, const fa_tensors *in) {
   if (p->score_mod) return "expressions";
   for (int k = 0; k < p->n_captures; ++k)
     if (in->t[FA_T_DBUFFER_0 + k].data) return "gradients of captured buffers";
-  if (p->sinks.present) return "sinks";
   if (in->t[FA_T_DROPOUT_KEEP].data) return "a recorded mask of dropout";
   return NULL;
 }
