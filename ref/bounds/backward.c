@@ -133,7 +133,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   }
   if (begin == end) return;
   int64_t at = k * n + begin;
-  bool dropout = c->p->dropout.p > 0, cap = (c->p->softcap > 0 || c->p->score_mod) && !b->plain;
+  bool dropout = c->p->dropout.p > 0, cap = fa_bound_has_chain(c->p) && !b->plain;
   double per_unit = 1 / b->unit_ds;
   fa_row_gradient row = {.p = w->s + at,
                          .dp = w->dp + at,
@@ -364,8 +364,7 @@ static void add_steep(fa_want *w, double terms, double steep) {
 
 void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads) {
   fa_want *dq = &c->out->t[FA_T_DQ], *dk = &c->out->t[FA_T_DK];
-  const bool chain = c->p->softcap > 0 || c->p->score_mod;
-  double steepest = chain ? 0 : 1, most = 0;
+  double steepest = fa_bound_has_chain(c->p) ? 0 : 1, most = 0;
   for (int t = 0; t < n_threads; ++t) {
     steepest = fmax(steepest, b[t].steepest);
     most = fmax(most, b[t].most_unit_ds);

@@ -74,6 +74,11 @@ FA_BOTH float fa_bound_most_ds(const fa_ref_call *c, double per_unit) {
   return (float)(p->max_p / (p->ds_scaled ? fmax(1.0, fabs(c->p->scale)) : 1) * per_unit);
 }
 
+/* Whether dS goes through derivatives of a score chain. */
+FA_BOTH bool fa_bound_has_chain(const fa_problem *p) {
+  return p->softcap > 0 || p->score_mod;
+}
+
 /* An upper bound of all |dS| = P |Z dP - delta|. */
 FA_BOTH double fa_bound_greatest_ds(const fa_ref_call *c, double unit_ds) {
   return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * unit_ds;

@@ -14,7 +14,7 @@ static float *take(fa_ref_arena *a, int64_t n) {
 static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t m, int64_t tile,
                               fa_ref_arena *to) {
   int64_t sk = c->max_sk;
-  bool cap = c->p->softcap > 0 || c->p->score_mod;
+  const bool cap = fa_bound_has_chain(c->p);
   b->d_o = take(to, m * c->dv);
   b->d_o2 = take(to, m * c->dv);
   b->d = take(to, tile);

@@ -30,7 +30,8 @@ fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes
   return (fa_judge_room){.key_bytes = both * (backward ? OPERAND + SUMS : OPERAND) + 4 * f + turned,
                          .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS +
                                       sizeof(fa_judge_row) + turned,
-                         .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0),
+                         .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0) +
+                                       (backward && c->p->score_mod ? g + 2 * f : 0),
                          .turn_bytes = bytes / 2 < MOST ? bytes / 2 : MOST,
                          .wave_bytes = bytes / 2 < MOST ? bytes / 2 : MOST};
 }
@@ -83,6 +84,11 @@ static void lay_out_pairs(const fa_ref_call *c, bool backward, const fa_judge_wa
     x->plain_ds = doubles(a, n);
     x->plain_g = floats(a, n);
     x->plain_ge = floats(a, n);
+  }
+  if (c->p->score_mod) {
+    x->mod.slope = doubles(a, n);
+    x->mod.cap = floats(a, n);
+    x->mod.cap_err = floats(a, n);
   }
   x->key_terms = floats(a, w->keys);
   x->key_exact = floats(a, w->keys);

@@ -131,7 +131,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   const fa_ref_call *c = x->c;
   const fa_profile *f = c->profile;
   const int64_t pair = p->pair + j;
-  const bool dropped = c->p->dropout.p > 0, capped = c->p->softcap > 0;
+  const bool dropped = c->p->dropout.p > 0, capped = fa_bound_has_chain(c->p);
   const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - row->lse - row->rest),
                z = factor_of(x, p, j), dp = x->dp[pair];
   const fa_pair_gradient terms = fa_element_gradient(limits, P, dp, score->e, x->d[pair], dropped, z, capped,
@@ -142,7 +142,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   const double ds = P * ((dropped ? z : 1) * dp - row->delta);
   if (x->plain_ds) keep_plain(x, limits, pair, P, ds, score->e, dropped, z, part);
   x->s[pair] = P * (dropped ? z : 1);
-  x->dp[pair] = capped ? ds * ((1 - score->th) * (1 + score->th)) : ds;
+  x->dp[pair] = capped ? ds * score->factor : ds;
   x->w[pair] = terms.w;
   x->we[pair] = terms.we;
   x->g[pair] = terms.g;
@@ -168,7 +168,8 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
   FA_UNROLL
   for (int u = 0; u < PER_LANE; ++u)
     if (seen(u)) {
-      score[u] = score_of(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], 0, key(u));
+      score[u] =
+          score_of(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], 0, key(u), p->pair + key(u));
       s[u] = score[u].x;
       e[u] = score[u].e;
       if (e[u] == INFINITY && s[u] > -INFINITY && fa_bound_may_overflow(x->c))
@@ -196,7 +197,10 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   fa_judge_part part = {0, 0, 0};
   if (row->least > 0)
     add_spread(
-        &p, [&](int64_t j) { return score_of(x, &chain, x->s[p.pair + j], x->e[p.pair + j], 0, j).x; },
+        &p,
+        [&](int64_t j) {
+          return score_of(x, &chain, x->s[p.pair + j], x->e[p.pair + j], 0, j, p.pair + j).x;
+        },
         &spread);
   warp_sync();
   for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N)

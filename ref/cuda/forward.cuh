@@ -32,7 +32,7 @@ FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
   double *s = x->s + p.pair, most = -INFINITY, sum = 0;
   float *e = x->e + p.pair, *flips = x->turned_q ? x->w + p.pair : NULL;
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP) {
-    const fa_judge_score score = score_of(x, &chain, s[j], e[j], flips ? flips[j] : 0, j);
+    const fa_judge_score score = score_of(x, &chain, s[j], e[j], flips ? flips[j] : 0, j, p.pair + j);
     s[j] = score.x;
     e[j] = score.e;
     most = score.x > most ? score.x : most;

@@ -4,6 +4,7 @@
 #define FA_REF_CUDA_JOB_H
 
 #include "cases/data/fill_plan.h"
+#include "cases/expr/ast.h"
 #include "ref/bounds/gradient_formula.h"
 #include "ref/bounds/sink_formula.h"
 
@@ -109,7 +110,7 @@ typedef struct fa_judge_product {
 } fa_judge_product;
 
 /* What the judge on a device leaves to the one on the CPU, found while it computed. */
-enum { FA_JUDGE_COARSE_LSE = 1, FA_JUDGE_UNKNOWN_P = 2, FA_JUDGE_OVERFLOW = 16 };
+enum { FA_JUDGE_COARSE_LSE = 1, FA_JUDGE_UNKNOWN_P = 2, FA_JUDGE_OVERFLOW = 16, FA_JUDGE_NO_VALUE = 32 };
 /* Besides: the mean of the visible V, in place of O, is outside of a bound; may be another answer. */
 enum { FA_JUDGE_MEAN_FAILS = 4, FA_JUDGE_MEAN_DIFFERS = 8 };
 
@@ -126,6 +127,25 @@ typedef struct fa_judge_sums_of {
   double *value;
   float *worst, *squares, *errors;
 } fa_judge_sums_of;
+
+/* score_mod, as the kernels read it: behind it its nodes and, as float64 in row-major order, the buffers that it reads. Pointers
+ * are to the machine's memory. */
+typedef struct fa_judge_program {
+  fa_expr expr;
+  fa_tensors in; /* the buffers alone */
+} fa_judge_program;
+
+/* One evaluation at a time in each of so many places, a warp's rows of FA_JUDGE_LANES for each node. */
+enum { FA_JUDGE_LANES = 32 };
+typedef struct fa_judge_mod {
+  const fa_judge_program *program; /* NULL: there is no score_mod */
+  char *scratch;                   /* [places][place_bytes] */
+  int64_t places, place_bytes;
+  int64_t rows; /* of the wave */
+  /* pairs, backward: derivative of softcap and score_mod; its magnitude for bounds, and that one's error */
+  double *slope;
+  float *cap, *cap_err;
+} fa_judge_mod;
 
 /* Data to make: of each tensor the rows, one behind the other (cases/data/fill_plan.h). */
 typedef struct fa_judge_fill {
@@ -155,7 +175,8 @@ typedef struct fa_judge_job {
   fa_judge_tensor hidden,
       visits; /* bits of pairs [batch][heads_q][seqlen_q][hidden_width]; bytes of blocks' tiles */
   int64_t times_width, hidden_width;
-  bool kept_scores;      /* fa_ref_keeps_scores */
+  bool kept_scores; /* fa_ref_keeps_scores */
+  fa_judge_mod mod;
   fa_judge_tensor whole; /* where its largest element is looked for, and goes */
   double *whole_to;
   /* operands: [keys of the turn][D | Dv], [rows of the wave][D | Dv]; magnitudes are in units, 2: squares */

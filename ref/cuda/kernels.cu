@@ -7,6 +7,7 @@
 #include "ref/cuda/fill.cuh"
 #include "ref/cuda/forward.cuh"
 #include "ref/cuda/load.cuh"
+#include "ref/cuda/modify.cuh"
 #include "ref/cuda/product.cuh"
 #include "ref/cuda/settle.cuh"
 

@@ -1,5 +1,6 @@
 #include "ref/cuda/run.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the call and its tensors ---- */
@@ -84,6 +85,7 @@ static void fill_staged(const fa_judge_run *run, const staged *here, const stage
   memcpy(here->block, run->lists.block, (size_t)run->lists.n_blocks * sizeof *here->block);
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
     if (here->input[i]) copy_dense(&run->input[i], here->input[i]);
+  fa_judge_place_program(here->input[FA_JUDGE_IN_PROGRAM], there->input[FA_JUDGE_IN_PROGRAM]);
 }
 
 static fa_judge_tensor tensor_of(const fa_judge_run *run, const staged *there, int i) {
@@ -93,12 +95,13 @@ static fa_judge_tensor tensor_of(const fa_judge_run *run, const staged *there, i
 
 static void use_staged(fa_judge_run *run, const staged *there) {
   fa_judge_job *x = &run->x;
-  fa_judge_tensor *to[FA_JUDGE_INPUTS] = {
+  fa_judge_tensor *to[FA_JUDGE_IN_PROGRAM] = {
       &x->q,       &x->k,      &x->v,      &x->d_o,   &x->o,         &x->lse,        &x->dlse,
       &x->got_dq,  &x->got_dk, &x->got_dv, &x->bias,  &x->got_dbias, &x->got_dsinks, &x->bits,
       &x->rotated, &x->flip_q, &x->flip_k, &x->times, &x->hidden,    &x->visits,     &x->debug};
-  for (int i = 0; i < FA_JUDGE_INPUTS; ++i) *to[i] = tensor_of(run, there, i);
+  for (int i = 0; i < FA_JUDGE_IN_PROGRAM; ++i) *to[i] = tensor_of(run, there, i);
   x->c = there->c;
+  x->mod.program = (const fa_judge_program *)(const void *)there->input[FA_JUDGE_IN_PROGRAM];
   run->heads = there->head;
   run->blocks = there->block;
 }
@@ -147,6 +150,7 @@ static fa_status divide(fa_judge_run *run, fa_error *err) {
   for (int64_t b = 0; b < run->c->p->batch; ++b)
     blocks += run->c->heads_q * ((run->c->entry[b].sq + FA_BLOCK_M - 1) / FA_BLOCK_M);
   lay_out_fixed(run, &a, &s, &cleared);
+  fa_judge_lay_out_mod(run, &a);
   a.used += (size_t)blocks * sizeof *run->blocks +
             (size_t)(run->c->p->batch * run->c->heads_kv) * sizeof *run->heads + (1 << 14);
   if (a.used >= run->m->most_bytes)
@@ -161,15 +165,18 @@ fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err) {
   staged here, there;
   char *cleared, *base, *stage;
   fa_status status = fa_judge_run_gather(run, err);
+  if (status == FA_OK) status = fa_judge_run_program(run, err);
   if (status == FA_OK) status = divide(run, err);
   if (status == FA_OK) status = fa_judge_run_hide(run, err);
   if (status) return status;
   lay_out_fixed(run, &a, &there, &cleared);
+  fa_judge_lay_out_mod(run, &a);
   fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
   if ((status = m->reserve(m->self, a.used, &base, err))) return status;
   a = (fa_judge_arena){.base = base};
   lay_out_fixed(run, &a, &there, &cleared);
   const size_t uploaded = (size_t)(cleared - base), fixed = a.used;
+  fa_judge_lay_out_mod(run, &a);
   fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
   if ((status = m->stage(m->self, uploaded, &stage, err))) return status;
   a = (fa_judge_arena){.base = stage};
@@ -184,6 +191,7 @@ void fa_judge_run_close(fa_judge_run *run) {
   fa_judge_lists_free(&run->lists);
   fa_judge_run_free_gathered(run);
   fa_judge_run_free_hidden(run);
+  free(run->program);
 }
 
 /* ---- launches ---- */
@@ -283,6 +291,8 @@ fa_status fa_judge_found_says(const fa_judge_found *found, fa_error *err) {
   if (found->flags & FA_JUDGE_COARSE_LSE) return fa_fail(err, FA_ERR_UNSUPPORTED, "an LSE of 2^24 or more");
   if (found->flags & FA_JUDGE_OVERFLOW)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "what may overflow on the way");
+  if (found->flags & FA_JUDGE_NO_VALUE)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "an expression without a value");
   if (found->flags & FA_JUDGE_UNKNOWN_P) return fa_fail(err, FA_ERR_UNSUPPORTED, "a P that may be anything");
   return FA_OK;
 }

@@ -28,6 +28,7 @@ enum {
   FA_JUDGE_IN_HIDDEN,
   FA_JUDGE_IN_VISITS,
   FA_JUDGE_IN_DEBUG,
+  FA_JUDGE_IN_PROGRAM, /* bytes: fa_judge_program */
   FA_JUDGE_INPUTS
 };
 
@@ -44,6 +45,7 @@ typedef struct fa_judge_run {
   size_t sums_bytes;
   float *gathered[3]; /* keys, values and flips of keys in the order of sequences, where they lie elsewhere */
   unsigned char *hidden, *visits; /* pairs that are hidden, and tiles that are visited */
+  char *program;                  /* score_mod with what it reads */
   float *rotated, *times;         /* queries after rotary embedding; what lists name */
   fa_judge_block *blocks;         /* of the call, on the machine */
   fa_judge_head *heads;
@@ -64,6 +66,12 @@ int64_t fa_judge_gathered_first(const fa_ref_call *c, int64_t b);
 /* Gathers what a call's sequences see in caches, and rotates. */
 fa_status fa_judge_run_gather(fa_judge_run *run, fa_error *err);
 void fa_judge_run_free_gathered(fa_judge_run *run);
+/* score_mod: reads it and what it reads, with offsets for pointers; makes pointers of them in a copy that is going to be
+ * `there` (NULL: does nothing); memory for its evaluations; and applies it to the scores of a wave, if there is one. */
+fa_status fa_judge_run_program(fa_judge_run *run, fa_error *err);
+void fa_judge_place_program(char *here, char *there);
+void fa_judge_lay_out_mod(fa_judge_run *run, fa_judge_arena *a);
+fa_status fa_judge_modify(fa_judge_run *run, const fa_judge_wave *w, fa_error *err);
 /* Sets what is to be uploaded: the inputs of its pass, and unless got is NULL the subject's outputs. */
 void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got);
 /* Copies the call and its tensors to the machine and makes its outputs, with the shapes of c->out, zeros there. */

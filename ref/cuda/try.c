@@ -237,7 +237,7 @@ static fa_status find_steepest(fa_judge_run *run, fa_error *err) {
   fa_wants *out = run->c->out;
   fa_judge_found found = {.steepest = 1};
   fa_status status = FA_OK;
-  if (run->backward && run->c->p->softcap > 0) status = fa_judge_run_found(run, &found, err);
+  if (run->backward && fa_bound_has_chain(run->c->p)) status = fa_judge_run_found(run, &found, err);
   out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = found.steepest;
   return status;
 }

@@ -33,7 +33,7 @@ FAULTS = [
     ("errors of exponentials not grown", "chain.cuh", "e[u] += e[u] * e[u];", ";"),
     ("own LSE for the given one", "backward.cuh", "{load_element(&x->lse, at), 0};", "{load_element(&x->lse, at) + 1e-3, 0};"),
     ("dLSE not subtracted", "backward.cuh", "row->delta = sum - dlse;", "row->delta = sum;"),
-    ("derivative of softcap forgotten", "backward.cuh", "x->dp[pair] = capped ? ds * ((1 - score->th) * (1 + score->th)) : ds;", "x->dp[pair] = ds;"),
+    ("derivative of softcap forgotten", "backward.cuh", "x->dp[pair] = capped ? ds * score->factor : ds;", "x->dp[pair] = ds;"),
     ("terms of the first block alone", "backward.cuh", "for (; block < end; ++block) {", "for (end = block < end ? block + 1 : end; block < end; ++block) {"),
     ("bound of dQ 2 % too wide", "settle.cuh", "w->accum[row * width + i] = unknown ? INFINITY : s.accum;", "w->accum[row * width + i] = unknown ? INFINITY : 1.02f * s.accum;"),
     ("bound of O infinite", "forward.cuh", "x->want_o.accum[want * dv + i] = s.accum;", "x->want_o.accum[want * dv + i] = INFINITY;"),
@@ -62,6 +62,14 @@ FAULTS = [
     ("dSinks of a wave's first block alone", "dsinks.cuh", "for (int64_t n = 0; n < x->n_blocks; ++n) {", "for (int64_t n = 0; n < 1; ++n) {"),
     ("dSinks's bound without delta's error", "backward.cuh", "row->delta, row->e_delta * unit_ds)", "row->delta, 0)"),
     ("dSinks of the next head", "dsinks.cuh", "if (b->h != h ||", "if (b->h != (h + 1) % x->c->heads_q ||"),
+    ("score_mod forgotten", "modify.cuh", "x->s[pair] = bad ? 0 : value;", ";"),
+    ("errors of score_mod forgotten", "modify.cuh", "x->e[pair] = hidden ? 0 : fa_mod_up(t->error[root]);", ";"),
+    ("score_mod of the next row", "modify.cuh", "pairs.i = p->i;", "pairs.i = p->i + 1;"),
+    ("score_mod of a block's keys", "modify.cuh", "pairs.j0 = p->b->j_begin + j0;", "pairs.j0 = j0;"),
+    ("score_mod of the first rows alone", "modify.cuh", "row += x->mod.places", "row += x->mod.rows"),
+    ("derivative of score_mod forgotten", "modify.cuh", "exact * before->factor", "before->factor"),
+    ("bound of score_mod's derivative forgotten", "modify.cuh", "x->mod.cap_err[pair] = cap_err;", "x->mod.cap_err[pair] = 0;"),
+    ("captured buffers with swapped axes", "modify.cuh", "at * t->shape[a] + index[a];", "at * t->shape[a] + index[t->rank - 1 - a] % t->shape[a];"),
     ("NaN for what a mask hides", "forward.cuh", "x->s[pair] = 0;", "x->s[pair] = NAN;"),
 ]
 

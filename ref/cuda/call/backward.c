@@ -15,6 +15,7 @@ static fa_status pairs(fa_judge_run *run, const fa_judge_turn *turn, const fa_ju
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_do, w->rows, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_delta, w->rows, err);
   if (status == FA_OK) status = fa_judge_multiply(run, turn, w, products, 4, err);
+  if (status == FA_OK) status = fa_judge_modify(run, w, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_differentiate, w->rows, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dbias, c->out->t[FA_T_DBIAS].n, err);
   if (status == FA_OK)
@@ -60,7 +61,7 @@ static fa_status end(fa_judge_run *run, const fa_judge_turn *turn, const fa_judg
 /* What takes all heads: how steep the score chain is, and gradients that are summed over rows. */
 static fa_status finish(fa_judge_run *run, fa_error *err) {
   const fa_wants *out = run->c->out;
-  const bool steep = run->c->p->softcap > 0 && run->c->profile->floor_operand > 0;
+  const bool steep = fa_bound_has_chain(run->c->p) && run->c->profile->floor_operand > 0;
   fa_status status = FA_OK;
   if (steep)
     status = fa_judge_launch(run, FA_JUDGE_KERNEL_steepen, out->t[FA_T_DQ].n + out->t[FA_T_DK].n, err);
@@ -100,7 +101,7 @@ fa_status fa_judge_backward(fa_judge_machine *m, const fa_problem *p, const fa_t
   fa_status status = fa_judge_call_init(&c, p, in, opt, true, out, err);
   if (status == FA_OK && out->t[FA_T_DQ].n + out->t[FA_T_DK].n + out->t[FA_T_DSINKS].n > 0)
     status = compute(&run, &found, err);
-  out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = p->softcap > 0 ? found.steepest : 1;
+  out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = fa_bound_has_chain(p) ? found.steepest : 1;
   fa_judge_run_close(&run);
   fa_judge_call_free(&c);
   if (status != FA_OK) fa_wants_free(out);
