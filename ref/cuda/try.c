@@ -208,7 +208,7 @@ typedef struct compared {
 static void add_output(const fa_judge_run *run, const fa_tensors *got, fa_tensor_id id, compared *all) {
   const fa_want *w = &run->c->out->t[id];
   const int64_t items = fa_judge_items(id, w);
-  if (items == 0) return;
+  if (items == 0 || !got->t[id].data) return; /* nothing is wanted, or nothing there */
   all->o[all->n++] = (output){.id = id,
                               .want = w,
                               .got = &got->t[id],
@@ -335,8 +335,9 @@ static fa_status compare_caches(fa_ref_call *c, const fa_tensors *got, const fa_
   for (int i = 0; i < 2 && status == FA_OK; ++i) {
     const fa_want *w = &c->out->t[ids[i]];
     fa_verdict *v = &t->verdict[t->n];
-    status = w->n > 0 ? fa_compare_tensor(ids[i], c->p, c->in, w, &got->t[ids[i]], options, v, err) : FA_OK;
-    if (status != FA_OK || w->n == 0) continue;
+    const bool is_there = w->n > 0 && got->t[ids[i]].data;
+    status = is_there ? fa_compare_tensor(ids[i], c->p, c->in, w, &got->t[ids[i]], options, v, err) : FA_OK;
+    if (status != FA_OK || !is_there) continue;
     v->rank = got->t[ids[i]].rank;
     v->dtype = got->t[ids[i]].dtype;
     ++t->n;
