@@ -100,16 +100,13 @@ static void clear(float *x, int64_t begin, int64_t end) {
   if (end > begin) memset(x + begin, 0, (size_t)(end - begin) * sizeof *x);
 }
 
-/* A P that is already narrow when dS = P (Z dP - delta) is formed loses up to floor below its normal
- * range: times the difference, which has errors of its own, and the slope of the score chain. */
+/* u_dp: what dP is rounded by. */
 static void add_lost_weights(const fa_row_gradient *row, double floor, double u_dp, int64_t n) {
+  const fa_lost_weights of = {row->per_unit, row->k_d, row->e_delta, row->u_dp + u_dp, row->delta, floor};
   for (int64_t j = 0; j < n; ++j) {
-    const double z = row->z ? row->z[j] : 1, size = (z * fabs(row->dp[j]) + fabs(row->delta)) * row->per_unit;
-    const double by = fabs(z * row->dp[j] - row->delta) * row->per_unit;
-    const double error = z * row->k_d * row->d[j] + row->e_delta + (row->u_dp + u_dp) * size;
     const double slope = row->cap ? row->cap[j] + row->cap_err[j] : 1;
-    const double lost = fmin(floor, row->p[j] * (1 + row->e[j]));
-    row->ge[j] += (float)(lost * (by + error) * slope * 1.0001);
+    row->ge[j] += fa_element_lost_weight(&of, row->p[j], row->dp[j], row->e[j], row->d[j],
+                                         row->z ? row->z[j] : 1, slope);
   }
 }
 

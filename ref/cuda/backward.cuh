@@ -110,16 +110,28 @@ typedef struct fa_judge_part {
   double terms, plain_terms, steepest;
 } fa_judge_part;
 
+/* What a pair's dS lacks where P is narrow before dS is formed; 0: it is not. */
+FA_DEVICE float lost_weight(const fa_judge_job *x, const fa_pair_limits *limits, const fa_judge_row *row,
+                            int64_t pair, double P, float e, double z, double slope) {
+  const fa_profile *f = x->c->profile;
+  if (!(f->u_p_in_ds > 0)) return 0;
+  const fa_lost_weights of = {limits->per_unit, limits->k_d, limits->e_delta,
+                              limits->u_dp,     row->delta,  f->floor_p};
+  return fa_element_lost_weight(&of, P, x->dp[pair], e, x->d[pair], z, slope);
+}
+
 /* What dBias takes of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
-FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, int64_t pair, double P,
-                          double ds, float e, bool dropped, double z, fa_judge_part *part) {
+FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, const fa_judge_row *row,
+                          int64_t pair, double P, double ds, float e, bool dropped, double z,
+                          fa_judge_part *part) {
   fa_pair_limits plain = *limits;
   plain.floor_ds = plain.per_u_ds = 0;
   const fa_pair_gradient terms =
       fa_element_gradient(&plain, P, x->dp[pair], e, x->d[pair], dropped, z, false, 1, 0);
   x->plain_ds[pair] = ds;
   x->plain_g[pair] = terms.g;
-  x->plain_ge[pair] = terms.ge;
+  x->plain_ge[pair] = (float)(terms.ge + lost_weight(x, limits, row, pair, P, e, dropped ? z : 1, 1) +
+                              x->c->profile->u_p_in_ds * terms.g);
   part->plain_terms += terms.part;
 }
 
@@ -138,15 +150,18 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
                                                      score->slope, score->slope_error);
   const float near = !dropped && f->truncated_p == 0 ? limits->per_u_p : 0;
   const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, near);
-  const bool overflows = f->u_ds > 0 && !(terms.g + terms.ge <= fa_bound_most_ds(c, limits->per_unit));
+  const float lost = lost_weight(x, limits, row, pair, P, score->e, dropped ? z : 1,
+                                 capped ? (double)score->slope + score->slope_error : 1);
+  const float ge = terms.ge + lost;
+  const bool overflows = f->u_ds > 0 && !(terms.g + ge <= fa_bound_most_ds(c, limits->per_unit));
   const double ds = P * ((dropped ? z : 1) * dp - row->delta);
-  if (x->plain_ds) keep_plain(x, limits, pair, P, ds, score->e, dropped, z, part);
+  if (x->plain_ds) keep_plain(x, limits, row, pair, P, ds, score->e, dropped, z, part);
   x->s[pair] = P * (dropped ? z : 1);
   x->dp[pair] = capped ? ds * score->factor : ds;
   x->w[pair] = terms.w;
   x->we[pair] = terms.we;
   x->g[pair] = terms.g;
-  x->ge[pair] = overflows ? FA_GREATEST_WEIGHT : terms.ge;
+  x->ge[pair] = overflows ? FA_GREATEST_WEIGHT : ge;
   if (overflows && c->p->scale == 0) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   x->w2[pair] = squares.w2;
   x->g2[pair] = squares.g2;

@@ -102,11 +102,22 @@ static void compare_backward(const call *x, const fa_wants *forward, two_judges 
   fa_wants_free(&cpu);
 }
 
-/* The same call by the arithmetic that a backend claims. */
-static void compare_claimed(call *x, const fa_backend *claims, bool generic, two_judges *to) {
+/* Scalar float32; tensor cores, whose operands may be split in parts, and keys too; and what recorded runs are judged by. */
+enum { CLAIMS = 3 };
+static void claim(int which, const fa_problem *p, fa_profile *out) {
+  if (which == 0)
+    fa_backend_ref_f32.profile(NULL, p, out);
+  else if (which == 1)
+    fa_backend_host.profile(NULL, p, out);
+  else
+    *out = fa_profile_get(p->family == FA_MEMEFF ? "recorded-memeff" : "recorded", p->dtype);
+}
+
+/* The same call by one of these. */
+static void compare_claimed(call *x, int which, bool generic, two_judges *to) {
   fa_profile profile;
   fa_wants forward;
-  claims->profile(NULL, x->p, &profile);
+  claim(which, x->p, &profile);
   x->opt = (fa_ref_options){.n_threads = 1, .profile = &profile, .generic = generic};
   if (fa_judge_refused(x->p, &x->in, &x->opt, x->p->backward)) {
     ++to->refused;
@@ -118,9 +129,7 @@ static void compare_claimed(call *x, const fa_backend *claims, bool generic, two
   fa_wants_free(&forward);
 }
 
-/* Scalar float32, and tensor cores: the latter's operands may be split in parts, and its keys too. */
 void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
-  static const fa_backend *const claims[] = {&fa_backend_ref_f32, &fa_backend_host};
   const fa_run_options run = {.passes = FA_PASS_FORWARD | (c->problem.backward ? FA_PASS_BACKWARD : 0),
                               .n_threads = 1};
   fa_outcome outcome;
@@ -128,7 +137,7 @@ void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
   call x = {.p = &c->problem, .m = m};
   REQUIRE(fa_case_build(c, &x.in, &err) == FA_OK && fa_tensors_clone(&x.got, &x.in, &err) == FA_OK);
   REQUIRE(fa_backend_ref_f32.run(NULL, x.p, &x.got, &run, &outcome, &err) == FA_OK);
-  for (int i = 0; i < 2; ++i) compare_claimed(&x, claims[i], fa_case_is_generic(c), to);
+  for (int i = 0; i < CLAIMS; ++i) compare_claimed(&x, i, fa_case_is_generic(c), to);
   fa_tensors_free(&x.got);
   fa_tensors_free(&x.in);
 }

@@ -70,6 +70,7 @@ FAULTS = [
     ("derivative of score_mod forgotten", "modify.cuh", "exact * before->factor", "before->factor"),
     ("bound of score_mod's derivative forgotten", "modify.cuh", "x->mod.cap_err[pair] = cap_err;", "x->mod.cap_err[pair] = 0;"),
     ("captured buffers with swapped axes", "modify.cuh", "at * t->shape[a] + index[a];", "at * t->shape[a] + index[t->rank - 1 - a] % t->shape[a];"),
+    ("what a narrow P loses forgotten", "backward.cuh", "const float ge = terms.ge + lost;", "const float ge = terms.ge;"),
     ("NaN for what a mask hides", "forward.cuh", "x->s[pair] = 0;", "x->s[pair] = NAN;"),
 ]
 

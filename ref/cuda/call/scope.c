@@ -20,7 +20,7 @@ static const char *of_profile(const fa_problem *p, const fa_ref_options *opt, bo
   if (fa_bound_scores_scatter(&c) || fa_bound_dp_scatters(&c)) return "coarse operands";
   if (!backward) return NULL;
   if (f->delta != FA_DELTA_STORED_O || f->u_delta > 0) return "another delta";
-  if (f->p_kept || f->u_p_in_ds > 0) return "a P that is kept";
+  if (f->p_kept) return "a P that is kept";
   if (f->gqa_partials_in_io && p->heads_q != p->heads_kv) return "rounded parts of a group";
   return NULL;
 }
