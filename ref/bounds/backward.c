@@ -309,15 +309,13 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
   }
 }
 
-/* For kernels that sum a group's heads in the I/O type: each part is rounded once, a subnormal one to a whole number of
- * the smallest. */
+/* For kernels that sum a group's heads in the I/O type. */
 static void add_partial_roundings(const fa_backward_job *f, const float *parts, fa_want *w, int64_t at,
                                   int64_t n) {
-  const fa_dtype io = f->c->p->dtype;
-  const double u_io = fa_dtype_unit_roundoff(io),
-               floor = (double)f->c->group / 2 * fa_dtype_min_subnormal(io);
+  const fa_dtype type = f->c->p->dtype;
+  const fa_bound_io io = {fa_dtype_unit_roundoff(type), fa_dtype_min_subnormal(type)};
   for (int64_t x = at; parts && x < at + n; ++x)
-    if (parts[x] > 0) w->accum[x] += (float)(parts[x] * u_io + floor);
+    w->accum[x] = fa_bound_add_parts(f->c, &io, w->accum[x], parts[x]);
 }
 
 void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,

@@ -156,6 +156,20 @@ FA_BOTH void fa_bound_add_in_memory(const fa_ref_call *c, int64_t rows, double a
   t->tiny += n * fabs(after) * p->floor_dkv;
 }
 
+/* Whether a group's heads each round their part of dK and dV to the I/O type. */
+FA_BOTH bool fa_bound_heads_apart(const fa_ref_call *c) {
+  return c->profile && c->profile->gqa_partials_in_io && c->group > 1;
+}
+
+/* What these roundings cost an element: a subnormal part is rounded to a whole number of the smallest. parts: sum of
+ * magnitudes; io: unit roundoff and smallest number of that type. */
+typedef struct fa_bound_io {
+  double unit, least;
+} fa_bound_io;
+FA_BOTH float fa_bound_add_parts(const fa_ref_call *c, const fa_bound_io *io, float accum, float parts) {
+  return parts > 0 ? accum + (float)(parts * io->unit + (double)c->group / 2 * io->least) : accum;
+}
+
 /* What settling an element needs of its sums. */
 FA_BOTH fa_settle_terms fa_bound_settle_terms(const fa_ref_call *c, const fa_bound_sums *t) {
   fa_settle_terms out;

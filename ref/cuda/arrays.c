@@ -26,14 +26,16 @@ fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes
   const size_t both = (size_t)(c->d + c->dv), wide = (size_t)(c->d > c->dv ? c->d : c->dv);
   const size_t f = sizeof(float), g = sizeof(double);
   const bool plain = backward && c->p->bias.grad;
+  const bool apart = backward && fa_bound_heads_apart(c);
   const size_t turned = c->rotated.q ? 2 * (size_t)c->d * f : 0;
-  return (fa_judge_room){.key_bytes = both * (backward ? OPERAND + SUMS : OPERAND) + 4 * f + turned,
-                         .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS +
-                                      sizeof(fa_judge_row) + turned,
-                         .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0) +
-                                       (backward && c->p->score_mod ? g + 2 * f : 0),
-                         .turn_bytes = bytes / 2 < MOST ? bytes / 2 : MOST,
-                         .wave_bytes = bytes / 2 < MOST ? bytes / 2 : MOST};
+  return (fa_judge_room){
+      .key_bytes = both * (backward ? OPERAND + SUMS : OPERAND) + 4 * f + turned + (apart ? both * f : 0),
+      .apart = apart,
+      .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row) + turned,
+      .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0) +
+                    (backward && c->p->score_mod ? g + 2 * f : 0),
+      .turn_bytes = bytes / 2 < MOST ? bytes / 2 : MOST,
+      .wave_bytes = bytes / 2 < MOST ? bytes / 2 : MOST};
 }
 
 static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judge_arena *a, fa_judge_job *x) {
@@ -51,6 +53,10 @@ static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->dv = sums(a, n * c->dv);
   x->dk_terms = floats(a, n);
   x->dv_exact = floats(a, n);
+  if (!fa_bound_heads_apart(c)) return;
+  x->parts_dk = floats(a, n * c->d);
+  x->parts_dv = floats(a, n * c->dv);
+  x->io = (fa_bound_io){fa_dtype_unit_roundoff(c->p->dtype), fa_dtype_min_subnormal(c->p->dtype)};
 }
 
 static void lay_out_rows(const fa_ref_call *c, bool backward, int64_t n, fa_judge_arena *a, fa_judge_job *x) {

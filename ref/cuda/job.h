@@ -15,7 +15,7 @@ typedef struct fa_judge_tensor {
   int64_t n;
 } fa_judge_tensor;
 
-/* One key/value head of a sequence. Keys are counted through the heads of a turn, which is as many as memory has room
+/* One key/value head of a sequence; one for each query head that reads it, where these round their parts of dK and dV. Keys are counted through the heads of a turn, which is as many as memory has room
  * for; blocks through those of a call. */
 typedef struct fa_judge_head {
   int64_t b, sk, sq;
@@ -24,7 +24,9 @@ typedef struct fa_judge_head {
   int64_t load;                   /* the same of K as it was uploaded */
   int64_t first_block, end_block; /* of the query heads that read it */
   int64_t bytes;                  /* of a mask of bits: its sequence's first */
-  double largest_k, largest_v;    /* magnitudes; 0, written on the machine */
+  int64_t
+      members; /* heads whose sums of dK and dV are joined in this one's, itself and what follows; 0: it is one of these */
+  double largest_k, largest_v; /* magnitudes; 0, written on the machine */
 } fa_judge_head;
 
 /* One query block of FA_BLOCK_M rows. Its panels hold all pairs of its rows and the keys j_begin .. j_end - 1. A wave is as
@@ -195,6 +197,9 @@ typedef struct fa_judge_job {
   fa_judge_sums_of acc;         /* [rows of the wave]: O, or dQ */
   fa_judge_sums_of dk, dv;      /* [keys of the turn] */
   float *dk_terms, *dv_exact;
+  float *parts_dk,
+      *parts_dv; /* [keys of the turn][D | Dv]: sums of the members' magnitudes; NULL: not wanted */
+  fa_bound_io io;
   fa_judge_want want_o, want_lse, want_dq, want_dk, want_dv, want_dbias, want_dsinks;
   fa_bound_dsink *dsinks; /* [heads_q]: of what is summed so far; its value is want_dsinks' */
   fa_judge_product product;

@@ -47,22 +47,27 @@ static fa_judge_head head_of(const fa_ref_call *c, const fa_ref_sequence *e, int
                          .bytes = first_byte(c, e->b)};
 }
 
-static void list_all(const fa_ref_call *c, fa_judge_lists *l) {
-  int64_t n = 0;
-  for (int64_t b = 0; b < c->p->batch; ++b)
-    for (int64_t hk = 0; hk < c->heads_kv; ++hk) {
-      const fa_ref_sequence *e = &c->entry[b];
-      fa_judge_head *head = &l->head[l->n_heads++];
-      *head = head_of(c, e, hk);
-      head->first_block = n;
-      for (int64_t m = 0; m < c->group; ++m)
-        for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) {
-          l->block[n] = block_at(c, e, fa_ref_group_member(c, hk, m), i0);
-          l->block[n++].head = l->n_heads - 1;
-        }
-      head->end_block = n;
+/* A head that some members of a group read, the first of them `member`. */
+static void list_head(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t member,
+                      int64_t some, fa_judge_lists *l) {
+  fa_judge_head *head = &l->head[l->n_heads++];
+  *head = head_of(c, e, hk);
+  head->members = some == c->group ? 1 : member == 0 ? c->group : 0;
+  head->first_block = l->n_blocks;
+  for (int64_t m = member; m < member + some; ++m)
+    for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) {
+      fa_judge_block *block = &l->block[l->n_blocks++];
+      *block = block_at(c, e, fa_ref_group_member(c, hk, m), i0);
+      block->head = l->n_heads - 1;
     }
-  l->n_blocks = n;
+  head->end_block = l->n_blocks;
+}
+
+static void list_all(const fa_ref_call *c, bool apart, fa_judge_lists *l) {
+  const int64_t some = apart ? 1 : c->group;
+  for (int64_t b = 0; b < c->p->batch; ++b)
+    for (int64_t hk = 0; hk < c->heads_kv; ++hk)
+      for (int64_t m = 0; m < c->group; m += some) list_head(c, &c->entry[b], hk, m, some, l);
 }
 
 static size_t wave_bytes(const fa_judge_wave *w, const fa_judge_room *room) {
@@ -114,18 +119,22 @@ static fa_status add_waves(fa_judge_lists *l, const fa_judge_room *room, fa_judg
   return FA_OK;
 }
 
+static void add_head(fa_judge_head *head, fa_judge_turn *t) {
+  head->key = t->keys;
+  head->key_strip = t->key_strips;
+  t->n_heads += 1;
+  t->keys += head->sk;
+  t->key_strips += up(head->sk, FA_STRIP);
+}
+
 static fa_status divide(fa_judge_lists *l, const fa_judge_room *room, fa_error *err) {
   fa_status status = FA_OK;
   for (int64_t n = 0; status == FA_OK && n < l->n_heads;) {
     fa_judge_turn t = {.first_head = n};
-    for (; n < l->n_heads; ++n) {
-      fa_judge_head *head = &l->head[n];
-      if ((size_t)(t.keys + head->sk) * room->key_bytes > room->turn_bytes) break;
-      head->key = t.keys;
-      head->key_strip = t.key_strips;
-      t.n_heads += 1;
-      t.keys += head->sk;
-      t.key_strips += up(head->sk, FA_STRIP);
+    for (; n < l->n_heads; n += l->head[n].members) {
+      const fa_judge_head *head = &l->head[n];
+      if ((size_t)(t.keys + head->members * head->sk) * room->key_bytes > room->turn_bytes) break;
+      for (int64_t m = 0; m < head->members; ++m) add_head(&l->head[n + m], &t);
     }
     if (t.n_heads == 0)
       return fa_fail(err, FA_ERR_MEMORY, "judge: no room for one head of %lld keys",
@@ -139,7 +148,7 @@ static fa_status divide(fa_judge_lists *l, const fa_judge_room *room, fa_error *
 
 fa_status fa_judge_lists_make(const fa_ref_call *c, const fa_judge_room *room, fa_judge_lists *out,
                               fa_error *err) {
-  int64_t heads = c->p->batch * c->heads_kv, blocks = 0;
+  int64_t heads = c->p->batch * (room->apart ? c->heads_q : c->heads_kv), blocks = 0;
   for (int64_t b = 0; b < c->p->batch; ++b) blocks += c->heads_q * up(c->entry[b].sq, FA_BLOCK_M);
   *out = (fa_judge_lists){.head = calloc((size_t)heads + 1, sizeof *out->head),
                           .block = calloc((size_t)blocks + 1, sizeof *out->block),
@@ -147,7 +156,7 @@ fa_status fa_judge_lists_make(const fa_ref_call *c, const fa_judge_room *room, f
                           .wave = calloc((size_t)blocks + 1, sizeof *out->wave)};
   if (!out->head || !out->block || !out->turn || !out->wave)
     return fa_fail(err, FA_ERR_MEMORY, "judge: out of memory");
-  list_all(c, out);
+  list_all(c, room->apart, out);
   return divide(out, room, err);
 }
 

@@ -29,6 +29,7 @@ typedef struct fa_judge_lists {
 /* What a key of a turn takes, and a row and a pair of a wave, and how much there is of each. */
 typedef struct fa_judge_room {
   size_t key_bytes, row_bytes, pair_bytes, turn_bytes, wave_bytes;
+  bool apart; /* query heads of a group have sums of their own: fa_bound_heads_apart */
 } fa_judge_room;
 
 /* FA_ERR_MEMORY: there is not even room for one head or one block. */

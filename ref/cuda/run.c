@@ -152,7 +152,7 @@ static fa_status divide(fa_judge_run *run, fa_error *err) {
   lay_out_fixed(run, &a, &s, &cleared);
   fa_judge_lay_out_mod(run, &a);
   a.used += (size_t)blocks * sizeof *run->blocks +
-            (size_t)(run->c->p->batch * run->c->heads_kv) * sizeof *run->heads + (1 << 14);
+            (size_t)(run->c->p->batch * run->c->heads_q) * sizeof *run->heads + (1 << 14);
   if (a.used >= run->m->most_bytes)
     return fa_fail(err, FA_ERR_MEMORY, "judge: no room for %zu bytes of tensors", a.used);
   const fa_judge_room room = fa_judge_room_of(run->c, run->backward, run->m->most_bytes - a.used);

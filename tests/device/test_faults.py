@@ -71,6 +71,8 @@ FAULTS = [
     ("bound of score_mod's derivative forgotten", "modify.cuh", "x->mod.cap_err[pair] = cap_err;", "x->mod.cap_err[pair] = 0;"),
     ("captured buffers with swapped axes", "modify.cuh", "at * t->shape[a] + index[a];", "at * t->shape[a] + index[t->rank - 1 - a] % t->shape[a];"),
     ("what a narrow P loses forgotten", "backward.cuh", "const float ge = terms.ge + lost;", "const float ge = terms.ge;"),
+    ("roundings of a group's parts forgotten", "settle.cuh", "parts[i] += (float)fabs(sums->value[from]);", ";"),
+    ("a group's last head not joined", "settle.cuh", "for (int64_t m = 1; m < members; ++m) {", "for (int64_t m = 1; m < members - 1; ++m) {"),
     ("NaN for what a mask hides", "forward.cuh", "x->s[pair] = 0;", "x->s[pair] = NAN;"),
 ]
 

@@ -55,7 +55,9 @@ static fa_status wave(fa_judge_run *run, const fa_judge_turn *turn, const fa_jud
 
 static fa_status end(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *w, fa_error *err) {
   (void)w;
-  return fa_judge_launch(run, FA_JUDGE_KERNEL_settle_key, turn->keys, err);
+  fa_status status = FA_OK;
+  if (run->x.parts_dk) status = fa_judge_launch(run, FA_JUDGE_KERNEL_join_key, turn->keys, err);
+  return status == FA_OK ? fa_judge_launch(run, FA_JUDGE_KERNEL_settle_key, turn->keys, err) : status;
 }
 
 /* What takes all heads: how steep the score chain is, and gradients that are summed over rows. */

@@ -21,7 +21,6 @@ static const char *of_profile(const fa_problem *p, const fa_ref_options *opt, bo
   if (!backward) return NULL;
   if (f->delta != FA_DELTA_STORED_O || f->u_delta > 0) return "another delta";
   if (f->p_kept) return "a P that is kept";
-  if (f->gqa_partials_in_io && p->heads_q != p->heads_kv) return "rounded parts of a group";
   return NULL;
 }
 
