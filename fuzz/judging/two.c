@@ -59,7 +59,6 @@ static const char *refused(const fa_problem *p, const fa_tensors *in, const fa_t
   const fa_ref_options options = {.profile = config->profile, .generic = config->generic};
   if (fa_sample_is_asked(&config->sample)) return "a sample";
   if (config->end_to_end || lacks_forward(got, config)) return "gradients from the reference's forward";
-  if (config->recorded && got->t[FA_T_P_DEBUG].data) return "a recorded matrix of dropout";
   if (config->loose) return "loose bounds";
   if (fa_contract_has_own_empty_rows(config->contract)) return "empty rows of its own";
   if (config->contract && config->contract->lse_dtype != FA_F32) return "an LSE of its own type";
@@ -118,6 +117,7 @@ static fa_compare_options compare_options(const fa_judge_config *config) {
                               .generic = config->generic,
                               .judge_stats = config->generic && !config->recorded,
                               .foreign = config->foreign,
+                              .recorded = config->recorded,
                               .profile = config->profile,
                               .doubt = FA_MACHINE_DOUBT};
 }

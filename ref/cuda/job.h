@@ -169,6 +169,7 @@ typedef struct fa_judge_job {
   fa_judge_tensor q, k, v, d_o, o, lse, dlse, got_dq, got_dk, got_dv; /* O ..: the subject's */
   fa_judge_tensor debug;                                              /* dropout's matrix, the subject's */
   fa_ulp debug_ulp;
+  bool debug_without_zeros; /* a 0 in it has lost its sign, and says nothing */
   int64_t debug_rows, debug_keys; /* of a head in it; behind the sequence's nothing is wanted */
   fa_judge_tensor bias, got_dbias, got_dsinks, bits; /* bits: bytes */
   fa_judge_tensor rotated, flip_q,

@@ -312,6 +312,7 @@ static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_
   if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n + out->t[FA_T_DSINKS].n == 0) return FA_OK;
   compared all = outputs_of(run, got);
   take_debug(&got->t[FA_T_P_DEBUG], &run->x);
+  run->x.debug_without_zeros = options->recorded;
   fa_status status = launch_all(run, &all, options->doubt, err);
   if (status == FA_OK) status = fetch(run, &all, err);
   fa_judge_found *found = (fa_judge_found *)all.fetched;
