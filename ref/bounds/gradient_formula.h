@@ -115,6 +115,58 @@ FA_BOTH float fa_bound_dbias(const fa_profile *f, int64_t n, float errors, float
   return (float)(slack * (errors + growth * size) + (double)n * (FA_F32_TINY + f->floor_dbias));
 }
 
+/* ---- gradients of captured buffers ---- */
+
+/* One element's sums over the pairs that read it. */
+typedef struct fa_bound_element {
+  double value, error, size, squares,
+      before; /* size: sum of magnitudes; before: the same before P (dP - delta) cancels */
+  int64_t n;
+} fa_bound_element;
+
+/* A pair's derivative of score_mod by the element, v, goes into it with g = P (Z dP - delta). p: P Z. */
+typedef struct fa_bound_contribution {
+  double g, g_error, p, delta, v, v_error;
+} fa_bound_contribution;
+
+FA_BOTH double fa_bound_times(double a,
+                              double b) { /* an infinite error means unknown, whatever it is multiplied by */
+  return isinf(a) || isinf(b) ? INFINITY : a * b;
+}
+
+FA_BOTH void fa_bound_element_add(const fa_bound_contribution *x, bool bounds, fa_bound_element *to) {
+  const double term = x->g * x->v;
+  to->value += term;
+  to->n += 1;
+  if (!bounds) return;
+  to->error += fa_bound_times(x->g_error, fabs(x->v) + x->v_error) + fa_bound_times(fabs(x->g), x->v_error);
+  to->size += fabs(term);
+  to->squares += term * term;
+  to->before += (fabs(x->g) + 2 * x->p * fabs(x->delta)) * fabs(x->v);
+}
+
+FA_BOTH void fa_bound_element_join(const fa_bound_element *from, fa_bound_element *to) {
+  to->value += from->value;
+  to->error += from->error;
+  to->size += from->size;
+  to->squares += from->squares;
+  to->before += from->before;
+  to->n += from->n;
+}
+
+FA_BOTH float fa_bound_clamped(double x) {
+  return x < FA_GREATEST_WEIGHT ? (float)x : FA_GREATEST_WEIGHT;
+}
+
+/* Its bound: terms summed in f32, in any order. Never read: exactly 0. */
+FA_BOTH float fa_bound_element_accum(const fa_ref_call *c, const fa_bound_element *s) {
+  double size = s->size;
+  if (s->n == 0) return 0;
+  if (c->generic) size = fmin(size, fabs(s->value) + 4 * sqrt(s->squares));
+  return fa_bound_clamped(1.0001 * (s->error + (fa_bound_sum(c, s->n) + 0x1p-23) * size) +
+                          (double)s->n * 0x1p-126);
+}
+
 /* Turns one element's scaled sums into quant, accum and noise; n terms were summed. */
 typedef struct fa_bound_sums {
   double unit, gamma, tiny;

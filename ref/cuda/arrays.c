@@ -6,6 +6,12 @@ void *fa_judge_take(fa_judge_arena *a, int64_t n, size_t size) {
   return at;
 }
 
+bool fa_judge_has_buffer_gradients(const fa_ref_call *c) {
+  bool any = false;
+  for (int k = 0; k < c->p->n_captures; ++k) any |= c->out->t[FA_T_DBUFFER_0 + k].n > 0;
+  return any;
+}
+
 static double *doubles(fa_judge_arena *a, int64_t n) {
   return fa_judge_take(a, n, sizeof(double));
 }
@@ -25,7 +31,7 @@ enum { OPERAND = sizeof(double) + 2 * sizeof(float), SUMS = sizeof(double) + 3 *
 fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes) {
   const size_t both = (size_t)(c->d + c->dv), wide = (size_t)(c->d > c->dv ? c->d : c->dv);
   const size_t f = sizeof(float), g = sizeof(double);
-  const bool plain = backward && c->p->bias.grad;
+  const bool plain = backward && (c->p->bias.grad || fa_judge_has_buffer_gradients(c));
   const bool apart = backward && fa_bound_heads_apart(c);
   const size_t turned = c->rotated.q ? 2 * (size_t)c->d * f : 0;
   return (fa_judge_room){
@@ -33,7 +39,7 @@ fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, size_t bytes
       .apart = apart,
       .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row) + turned,
       .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0) +
-                    (backward && c->p->score_mod ? g + 2 * f : 0),
+                    (backward && c->p->score_mod ? 2 * g + 3 * f : 0),
       .turn_bytes = bytes / 2 < MOST ? bytes / 2 : MOST,
       .wave_bytes = bytes / 2 < MOST ? bytes / 2 : MOST};
 }
@@ -86,7 +92,7 @@ static void lay_out_pairs(const fa_ref_call *c, bool backward, const fa_judge_wa
   x->g = floats(a, n);
   x->g2 = floats(a, n);
   x->ge = floats(a, n);
-  if (c->p->bias.grad) {
+  if (c->p->bias.grad || fa_judge_has_buffer_gradients(c)) {
     x->plain_ds = doubles(a, n);
     x->plain_g = floats(a, n);
     x->plain_ge = floats(a, n);
@@ -95,6 +101,8 @@ static void lay_out_pairs(const fa_ref_call *c, bool backward, const fa_judge_wa
     x->mod.slope = doubles(a, n);
     x->mod.cap = floats(a, n);
     x->mod.cap_err = floats(a, n);
+    x->mod.before = fa_judge_has_buffer_gradients(c) ? doubles(a, n) : NULL;
+    x->mod.before_error = fa_judge_has_buffer_gradients(c) ? floats(a, n) : NULL;
   }
   x->key_terms = floats(a, w->keys);
   x->key_exact = floats(a, w->keys);

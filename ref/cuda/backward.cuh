@@ -120,7 +120,7 @@ FA_DEVICE float lost_weight(const fa_judge_job *x, const fa_pair_limits *limits,
   return fa_element_lost_weight(&of, P, x->dp[pair], e, x->d[pair], z, slope);
 }
 
-/* What dBias takes of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
+/* What dBias and gradients of buffers take of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
 FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, const fa_judge_row *row,
                           int64_t pair, double P, double ds, float e, bool dropped, double z,
                           fa_judge_part *part) {
@@ -130,8 +130,7 @@ FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, c
       fa_element_gradient(&plain, P, x->dp[pair], e, x->d[pair], dropped, z, false, 1, 0);
   x->plain_ds[pair] = ds;
   x->plain_g[pair] = terms.g;
-  x->plain_ge[pair] = (float)(terms.ge + lost_weight(x, limits, row, pair, P, e, dropped ? z : 1, 1) +
-                              x->c->profile->u_p_in_ds * terms.g);
+  x->plain_ge[pair] = terms.ge + lost_weight(x, limits, row, pair, P, e, dropped ? z : 1, 1);
   part->plain_terms += terms.part;
 }
 

@@ -147,7 +147,21 @@ typedef struct fa_judge_mod {
   /* pairs, backward: derivative of softcap and score_mod; its magnitude for bounds, and that one's error */
   double *slope;
   float *cap, *cap_err;
+  /* the same where gradients of buffers are asked for: what score_mod was given, and its error */
+  double *before;
+  float *before_error;
+  /* sums of these [gradient_places][elements], and number of each buffer's first element; -1: not asked for */
+  fa_bound_element *sums;
+  int64_t gradient_places, elements;
+  int64_t first[FA_MAX_CAPTURES];
 } fa_judge_mod;
+
+/* Of a buffer whose gradient is settled: what is wanted of it, and its first element. */
+typedef struct fa_judge_gradient {
+  double *value;
+  float *accum, *scale;
+  int64_t first, width;
+} fa_judge_gradient;
 
 /* Data to make: of each tensor the rows, one behind the other (cases/data/fill_plan.h). */
 typedef struct fa_judge_fill {
@@ -169,7 +183,7 @@ typedef struct fa_judge_job {
   fa_judge_tensor q, k, v, d_o, o, lse, dlse, got_dq, got_dk, got_dv; /* O ..: the subject's */
   fa_judge_tensor debug;                                              /* dropout's matrix, the subject's */
   fa_ulp debug_ulp;
-  bool debug_without_zeros; /* a 0 in it has lost its sign, and says nothing */
+  bool debug_without_zeros;       /* a 0 in it has lost its sign, and says nothing */
   int64_t debug_rows, debug_keys; /* of a head in it; behind the sequence's nothing is wanted */
   fa_judge_tensor bias, got_dbias, got_dsinks, bits; /* bits: bytes */
   fa_judge_tensor rotated, flip_q,
@@ -180,7 +194,8 @@ typedef struct fa_judge_job {
   int64_t times_width, hidden_width;
   bool kept_scores; /* fa_ref_keeps_scores */
   fa_judge_mod mod;
-  fa_judge_tensor whole; /* where its largest element is looked for, and goes */
+  fa_judge_gradient gradient; /* that is settled */
+  fa_judge_tensor whole;      /* where its largest element is looked for, and goes */
   double *whole_to;
   /* operands: [keys of the turn][D | Dv], [rows of the wave][D | Dv]; magnitudes are in units, 2: squares */
   double *k64, *v64, *q64, *do64;
@@ -192,7 +207,7 @@ typedef struct fa_judge_job {
   double *s, *dp;
   float *e, *d, *w, *w2, *we, *g, *g2, *ge;
   double *
-      plain_ds; /* NULL without dBias; before the score chain and roundings: dS, its bound's terms and errors */
+      plain_ds; /* NULL without dBias and gradients of buffers; before the score chain and roundings: dS, its bound's terms and errors */
   float *plain_g, *plain_ge;
   float *key_terms, *key_exact; /* [keys of the wave's blocks] */
   fa_judge_sums_of acc;         /* [rows of the wave]: O, or dQ */

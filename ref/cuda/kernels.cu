@@ -2,6 +2,7 @@
 #include "ref/cuda/backward.cuh"
 #include "ref/cuda/check.cuh"
 #include "ref/cuda/dbias.cuh"
+#include "ref/cuda/dbuffer.cuh"
 #include "ref/cuda/debug.cuh"
 #include "ref/cuda/dsinks.cuh"
 #include "ref/cuda/fill.cuh"

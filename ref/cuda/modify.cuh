@@ -84,6 +84,10 @@ FA_DEVICE void modify_pair(const fa_judge_job *x, fa_ref_expr *t, fa_ref_pairs *
   double exact = 0, v = 0, v_error = 0, none;
   x->s[pair] = before->x;
   x->e[pair] = before->e;
+  if (x->mod.before) {
+    x->mod.before[pair] = before->x;
+    x->mod.before_error[pair] = before->e;
+  }
   pairs->error = NULL;
   evaluate(t, pairs);
   const double value = t->value[root];
@@ -101,8 +105,7 @@ FA_DEVICE void modify_pair(const fa_judge_job *x, fa_ref_expr *t, fa_ref_pairs *
   if (x->mod.slope) keep_slope(x, before, pair, exact, v, v_error, hidden);
 }
 
-FA_DEVICE void modify_row(const fa_judge_job *x, fa_ref_expr *t, const fa_judge_place *p) {
-  const fa_judge_chain chain = chain_of(x, p);
+FA_DEVICE fa_ref_pairs pairs_of_row(const fa_judge_place *p) {
   fa_ref_pairs pairs;
   memset(&pairs, 0, sizeof pairs);
   pairs.b = p->head->b;
@@ -110,6 +113,12 @@ FA_DEVICE void modify_row(const fa_judge_job *x, fa_ref_expr *t, const fa_judge_
   pairs.i = p->i;
   pairs.seqlen_q = p->e->sq;
   pairs.seqlen_k = p->e->sk;
+  return pairs;
+}
+
+FA_DEVICE void modify_row(const fa_judge_job *x, fa_ref_expr *t, const fa_judge_place *p) {
+  const fa_judge_chain chain = chain_of(x, p);
+  fa_ref_pairs pairs = pairs_of_row(p);
   for (int64_t j0 = p->begin; j0 < p->end; j0 += WARP) {
     const int64_t j = j0 + lane(), pair = p->pair + j;
     if (j >= p->end) continue;

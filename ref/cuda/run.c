@@ -58,6 +58,8 @@ void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors
     if (table[i].id == FA_T_P_DEBUG && run->backward) continue;
     run->input[table[i].to] = (table[i].output ? got : in)->t[table[i].id];
   }
+  for (int k = 0; k < FA_MAX_CAPTURES && run->backward && got; ++k)
+    run->input[FA_JUDGE_IN_DBUFFER_0 + k] = got->t[FA_T_DBUFFER_0 + k];
 }
 
 static void copy_dense(const fa_tensor *t, char *to) {
@@ -100,6 +102,8 @@ static void use_staged(fa_judge_run *run, const staged *there) {
       &x->got_dq,  &x->got_dk, &x->got_dv, &x->bias,  &x->got_dbias, &x->got_dsinks, &x->bits,
       &x->rotated, &x->flip_q, &x->flip_k, &x->times, &x->hidden,    &x->visits,     &x->debug};
   for (int i = 0; i < FA_JUDGE_IN_PROGRAM; ++i) *to[i] = tensor_of(run, there, i);
+  for (int k = 0; k < FA_MAX_CAPTURES; ++k)
+    run->got_dbuffer[k] = tensor_of(run, there, FA_JUDGE_IN_DBUFFER_0 + k);
   x->c = there->c;
   x->mod.program = (const fa_judge_program *)(const void *)there->input[FA_JUDGE_IN_PROGRAM];
   run->heads = there->head;
@@ -139,6 +143,7 @@ static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, staged *s, char 
   x->want_dbias = fa_judge_lay_out_want(a, &out->t[FA_T_DBIAS]);
   x->want_dsinks = fa_judge_lay_out_want(a, &out->t[FA_T_DSINKS]);
   x->dsinks = fa_judge_take(a, out->t[FA_T_DSINKS].n, sizeof *x->dsinks);
+  fa_judge_lay_out_dbuffers(run, a);
 }
 
 /* Lists are as large however the call is divided, but for their ends. */

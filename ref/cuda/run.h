@@ -29,7 +29,8 @@ enum {
   FA_JUDGE_IN_VISITS,
   FA_JUDGE_IN_DEBUG,
   FA_JUDGE_IN_PROGRAM, /* bytes: fa_judge_program */
-  FA_JUDGE_INPUTS
+  FA_JUDGE_IN_DBUFFER_0,
+  FA_JUDGE_INPUTS = FA_JUDGE_IN_DBUFFER_0 + FA_MAX_CAPTURES
 };
 
 typedef struct fa_judge_run {
@@ -46,8 +47,10 @@ typedef struct fa_judge_run {
   float *gathered[3]; /* keys, values and flips of keys in the order of sequences, where they lie elsewhere */
   unsigned char *hidden, *visits; /* pairs that are hidden, and tiles that are visited */
   char *program;                  /* score_mod with what it reads */
-  float *rotated, *times;         /* queries after rotary embedding; what lists name */
-  fa_judge_block *blocks;         /* of the call, on the machine */
+  fa_judge_want want_dbuffer[FA_MAX_CAPTURES];
+  fa_judge_tensor got_dbuffer[FA_MAX_CAPTURES];
+  float *rotated, *times; /* queries after rotary embedding; what lists name */
+  fa_judge_block *blocks; /* of the call, on the machine */
   fa_judge_head *heads;
 } fa_judge_run;
 
@@ -72,6 +75,10 @@ fa_status fa_judge_run_program(fa_judge_run *run, fa_error *err);
 void fa_judge_place_program(char *here, char *there);
 void fa_judge_lay_out_mod(fa_judge_run *run, fa_judge_arena *a);
 fa_status fa_judge_modify(fa_judge_run *run, const fa_judge_wave *w, fa_error *err);
+/* Gradients of the buffers that it reads: memory, cleared with what else is; the pairs of a wave; after all waves. */
+void fa_judge_lay_out_dbuffers(fa_judge_run *run, fa_judge_arena *a);
+fa_status fa_judge_add_dbuffers(fa_judge_run *run, const fa_judge_wave *w, fa_error *err);
+fa_status fa_judge_settle_dbuffers(fa_judge_run *run, fa_error *err);
 /* Sets what is to be uploaded: the inputs of its pass, and unless got is NULL the subject's outputs. */
 void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got);
 /* Copies the call and its tensors to the machine and makes its outputs, with the shapes of c->out, zeros there. */

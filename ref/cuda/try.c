@@ -25,12 +25,19 @@ static void set_tolerance(const fa_judge_run *run, fa_tensor_id id, bool whole, 
   o->floor = t.floor;
 }
 
+static bool is_of_buffer(fa_tensor_id id) {
+  return id >= FA_T_DBUFFER_0 && id < FA_T_DBUFFER_0 + FA_MAX_CAPTURES;
+}
+
 typedef struct sides {
   const fa_judge_want *want;
   const fa_judge_tensor *got;
 } sides;
 
-static sides sides_of(const fa_judge_job *x, fa_tensor_id id) {
+static sides sides_of(const fa_judge_run *run, fa_tensor_id id) {
+  const fa_judge_job *x = &run->x;
+  if (is_of_buffer(id))
+    return (sides){&run->want_dbuffer[id - FA_T_DBUFFER_0], &run->got_dbuffer[id - FA_T_DBUFFER_0]};
   switch (id) {
   case FA_T_O:
     return (sides){&x->want_o, &x->o};
@@ -49,9 +56,9 @@ static sides sides_of(const fa_judge_job *x, fa_tensor_id id) {
   }
 }
 
-/* Heads are the axis before the last, but of a bias the second; dSinks are a single row. */
+/* Heads are the axis before the last, but of a bias the second; dSinks are a single row, and what a buffer's axes mean nobody knows. */
 static void set_neighbours(fa_tensor_id id, const fa_want *w, fa_judge_output *o) {
-  if (w->rank == 1) return;
+  if (w->rank == 1 || is_of_buffer(id)) return;
   const bool lse = id == FA_T_LSE, bias = id == FA_T_DBIAS, batch = lse ? w->rank == 3 : w->rank == 4;
   o->n_heads = bias ? w->shape[1] : w->shape[w->rank - 2];
   o->head_step = bias ? w->shape[2] : 1;
@@ -60,7 +67,7 @@ static void set_neighbours(fa_tensor_id id, const fa_want *w, fa_judge_output *o
 }
 
 static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const fa_want *w, double doubt) {
-  const sides s = sides_of(&run->x, id);
+  const sides s = sides_of(run, id);
   fa_row_check row;
   fa_compare_row(w, 0, &row);
   fa_judge_output out = {.want = *s.want,
@@ -158,7 +165,7 @@ static uint64_t digest_of(const output *o, uint64_t before) {
 static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, fa_verdict *v) {
   const fa_stats_row row = {c->n, c->n_diffuse, c->sum, c->sum_squares, c->diffuse_squares};
   v->count += c->count;
-  fa_stats_add_row(stats, &row);
+  if (!is_of_buffer(o->id)) fa_stats_add_row(stats, &row); /* an element's terms are dependent */
   keep_worst(o, c, v);
 }
 
@@ -222,6 +229,8 @@ static compared outputs_of(const fa_judge_run *run, const fa_tensors *got) {
   static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS, FA_T_DSINKS};
   compared all = {0};
   for (int i = run->backward ? 2 : 0; i < (run->backward ? 7 : 2); ++i) add_output(run, got, ids[i], &all);
+  for (int k = 0; k < FA_MAX_CAPTURES && run->backward; ++k)
+    add_output(run, got, (fa_tensor_id)(FA_T_DBUFFER_0 + k), &all);
   return all;
 }
 

@@ -5,7 +5,8 @@
 #include "ref/compare/verdict.h"
 #include "ref/cuda/judge.h"
 
-enum { FA_JUDGE_OUTPUTS = 10 }; /* O, LSE, dropout's matrix, dQ, dK, dV, dBias, dSinks; caches */
+/* O, LSE, dropout's matrix, dQ, dK, dV, dBias, dSinks; caches; gradients of captured buffers */
+enum { FA_JUDGE_OUTPUTS = 10 + FA_MAX_CAPTURES };
 
 typedef struct fa_judge_trial {
   int n;

@@ -50,7 +50,8 @@ static void compare_want(two_judges *to, fa_tensor_id id, const fa_want *cpu, co
     if (isnan(cpu->value[e])) continue;
     compare_bound(to, id, e, "quant", cpu->quant[e], machine->quant[e], bound, n);
     compare_bound(to, id, e, "accum", cpu->accum[e], machine->accum[e], bound, n);
-    compare_bound(to, id, e, "noise", cpu->noise[e], machine->noise[e], fmax(bound, cpu->noise[e]), n);
+    if (cpu->noise)
+      compare_bound(to, id, e, "noise", cpu->noise[e], machine->noise[e], fmax(bound, cpu->noise[e]), n);
     if (!isfinite(cpu->value[e]) || !isfinite(bound)) continue;
     if (off > 0x1p-20 * bound + 0x1p-48 * size) note(to, id, e, "value", cpu->value[e], machine->value[e]);
     if (bound > 0 && off / bound > to->value) to->value = off / bound;
@@ -95,6 +96,9 @@ static void compare_backward(const call *x, const fa_wants *forward, two_judges 
       compare_want(to, FA_T_DBIAS, &cpu.t[FA_T_DBIAS], &machine.t[FA_T_DBIAS], x->p->seqlen_k);
     if (x->p->sinks.grad)
       compare_want(to, FA_T_DSINKS, &cpu.t[FA_T_DSINKS], &machine.t[FA_T_DSINKS], x->p->seqlen_q);
+    for (int k = 0; k < FA_MAX_CAPTURES; ++k)
+      compare_want(to, (fa_tensor_id)(FA_T_DBUFFER_0 + k), &cpu.t[FA_T_DBUFFER_0 + k],
+                   &machine.t[FA_T_DBUFFER_0 + k], x->p->seqlen_q * x->p->seqlen_k);
     const double steepest = cpu.t[FA_T_DQ].steepest, also = machine.t[FA_T_DQ].steepest;
     CHECK_MSG(fabs(steepest - also) <= 1e-5 * steepest, "%g and %g", steepest, also);
     fa_wants_free(&machine);

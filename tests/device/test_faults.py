@@ -73,6 +73,11 @@ FAULTS = [
     ("what a narrow P loses forgotten", "backward.cuh", "const float ge = terms.ge + lost;", "const float ge = terms.ge;"),
     ("roundings of a group's parts forgotten", "settle.cuh", "parts[i] += (float)fabs(sums->value[from]);", ";"),
     ("a group's last head not joined", "settle.cuh", "for (int64_t m = 1; m < members; ++m) {", "for (int64_t m = 1; m < members - 1; ++m) {"),
+    ("gradients of buffers from the first rows alone", "dbuffer.cuh", "row += x->mod.gradient_places", "row += x->mod.rows"),
+    ("gradients of buffers of the first place alone", "dbuffer.cuh", "place < x->mod.gradient_places", "place < 1"),
+    ("gradients of buffers by dS behind the chain", "dbuffer.cuh", "const double g = x->plain_ds[pair];", "const double g = x->dp[pair];"),
+    ("errors of dS left out of gradients of buffers", "dbuffer.cuh", "x->plain_ge[pair] * unit +", ""),
+    ("gradients of the first buffer for all", "dbuffer.cuh", "*element = x->mod.first[t->e->node[node].buffer] +", "*element ="),
     ("NaN for what a mask hides", "forward.cuh", "x->s[pair] = 0;", "x->s[pair] = NAN;"),
 ]
 

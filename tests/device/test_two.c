@@ -260,6 +260,7 @@ int main(int argc, char **argv) {
   test_same("flex", 12, m, &counts);
   test_same("memeff", 12, m, &counts);
   test_same("sinks", 12, m, &counts);
+  test_same("quantized", 6, m, &counts);
   fa_judged_text(&counts, text);
   puts(text);
   CHECK(counts.gpu > 20 && counts.both > 20 && counts.cpu > 0);

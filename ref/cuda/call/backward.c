@@ -20,6 +20,7 @@ static fa_status pairs(fa_judge_run *run, const fa_judge_turn *turn, const fa_ju
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dbias, c->out->t[FA_T_DBIAS].n, err);
   if (status == FA_OK)
     status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dsinks, c->out->t[FA_T_DSINKS].n, err);
+  if (status == FA_OK) status = fa_judge_add_dbuffers(run, w, err);
   return status;
 }
 
@@ -70,6 +71,7 @@ static fa_status finish(fa_judge_run *run, fa_error *err) {
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dbias, out->t[FA_T_DBIAS].n, err);
   if (status == FA_OK)
     status = fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dsinks, out->t[FA_T_DSINKS].n > 0, err);
+  if (status == FA_OK) status = fa_judge_settle_dbuffers(run, err);
   return status;
 }
 
@@ -88,6 +90,8 @@ static fa_status compute(fa_judge_run *run, fa_judge_found *found, fa_error *err
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dv, &out->t[FA_T_DV], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dbias, &out->t[FA_T_DBIAS], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dsinks, &out->t[FA_T_DSINKS], err);
+  for (int k = 0; status == FA_OK && k < FA_MAX_CAPTURES; ++k)
+    status = fa_judge_run_fetch(run, &run->want_dbuffer[k], &out->t[FA_T_DBUFFER_0 + k], err);
   return status;
 }
 
