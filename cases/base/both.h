@@ -5,8 +5,10 @@
 
 #if defined(__CUDACC__)
 #define FA_BOTH static __forceinline__ __host__ __device__
+#define FA_SHARED static __attribute__((unused)) __host__ __device__ /* too long to be inlined everywhere */
 #else
 #define FA_BOTH static inline __attribute__((always_inline, unused))
+#define FA_SHARED static __attribute__((unused))
 #endif
 
 #endif

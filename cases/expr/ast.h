@@ -7,6 +7,7 @@
 #ifndef FA_CASES_EXPR_AST_H
 #define FA_CASES_EXPR_AST_H
 
+#include "cases/base/both.h"
 #include "cases/base/status.h"
 #include "cases/expr/capture.h"
 
@@ -131,10 +132,10 @@ const char *fa_expr_op_text(fa_expr_op op); /* "+", "tanh", "score", "" for conv
 static inline bool fa_expr_is_conversion(fa_expr_op op) { /* implicit ones, which the text does not show */
   return op >= FA_EXPR_TO_BOOL && op <= FA_EXPR_TO_FLOAT;
 }
-static inline bool fa_expr_is_comparison(fa_expr_op op) {
+FA_BOTH bool fa_expr_is_comparison(fa_expr_op op) {
   return op >= FA_EXPR_LT && op <= FA_EXPR_NE;
 }
-static inline bool fa_expr_is_bitwise(fa_expr_op op) { /* of two ints or two conditions */
+FA_BOTH bool fa_expr_is_bitwise(fa_expr_op op) { /* of two ints or two conditions */
   return op >= FA_EXPR_BITAND && op <= FA_EXPR_BITOR;
 }
 

@@ -7,6 +7,7 @@
 #include "fuzz/explain/run.h"
 #include "fuzz/judging/judge.h"
 #include "fuzz/judging/run_config.h"
+#include "fuzz/one/judges.h"
 #include "fuzz/one/recorded.h"
 #include "fuzz/options/filter.h"
 #include "report/causes/shape.h"
@@ -79,6 +80,8 @@ static const char *profile_of(const fa_problem *p) {
 /* Judges, and explains what fails. */
 static fa_status judge_and_explain(const checker *x, const fa_recorded *recorded, fa_judge_config *config,
                                    fa_result *r, fa_error *err) {
+  const fa_status opened = fa_judges_ask(fa_judge_choice_named(x->cli->judge), config, r, err);
+  if (opened != FA_OK) return opened;
   const fa_explain_options explain = {.seconds = FA_EXPLAIN_SECONDS};
   const fa_problem *p = &recorded->c.problem;
   fa_judged judged = {.from_o = false};
@@ -149,6 +152,7 @@ static fa_status judge_files(checker *x, fa_error *err) {
       if (status == FA_OK)
         status = fa_causes_note(x->causes, &x->r, failed ? fa_report_last_failure(&x->report) : NULL, err);
       const bool stop = x->cli->fail_fast && failed && !x->r.waived;
+      if (status == FA_OK && x->r.judged.broken) status = fa_fail(err, FA_ERR_DEVICE, "%s", x->r.reason);
       fa_result_free(&x->r);
       if (stop) return status;
     }
@@ -176,11 +180,13 @@ int fa_command_check(const fa_cli *cli) {
   if (status == FA_OK) status = fa_report_open_baseline(cli, NULL, 1, &x->baseline, &err);
   if (status == FA_OK) status = open_files(x, &err);
   if (status == FA_OK) status = fa_report_start(&x->report, cli, NULL, &err);
+  if (status == FA_OK) status = fa_judges_start(fa_judge_choice_named(cli->judge), cli->timeout_s, &err);
   if (status == FA_OK) status = judge_files(x, &err);
   if (status == FA_OK) fa_filter_report(&x->filter, x->n_asked, x->shard.total);
   code = status == FA_OK ? fa_report_finish(&x->report, x->causes, x->baseline, cli, &x->style,
                                             fa_seconds_now() - start, 0)
                          : fa_cli_fail(status, &err);
+  fa_judges_stop();
   fa_filter_free(&x->filter);
   fa_causes_free(x->causes);
   fa_baseline_free(x->baseline);

@@ -126,11 +126,12 @@ static int64_t draw_element(const fa_want *w) {
 }
 
 static fa_status try_some_output(const fa_canary_call *c, bool backward, const fa_wants *w, fa_error *err) {
-  static const fa_tensor_id forward[] = {FA_T_O, FA_T_LSE}, gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV};
-  const int n = backward ? 3 : 2, first = (int)(draw() % (uint64_t)n);
+  static const fa_tensor_id forward[] = {FA_T_O, FA_T_LSE},
+                            gradients[] = {FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS, FA_T_DSINKS};
+  const int n = backward ? 5 : 2, first = (int)(draw() % (uint64_t)n);
   for (int i = 0; i < n; ++i) {
     const fa_tensor_id id = (backward ? gradients : forward)[(first + i) % n];
-    const int64_t e = draw_element(&w->t[id]);
+    const int64_t e = c->got->t[id].data ? draw_element(&w->t[id]) : -1;
     if (e >= 0) return fa_canary_try_at(c, id, &w->t[id], e, draw() % 8 == 0, err);
   }
   return FA_OK;

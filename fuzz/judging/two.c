@@ -19,18 +19,38 @@ fa_judge_choice fa_judge_choice_named(const char *name) {
   return FA_JUDGE_BY_CPU;
 }
 
-/* Every output is there and has its type and shape. */
+/* What may be absent, and nobody looks at then: outputs that a contract leaves out, and all of a recorded run. */
+static bool is_left_out(const fa_tensors *got, const fa_judge_config *config, int id) {
+  const fa_contract *c = config->contract;
+  if (config->recorded && !got->t[id].data) return true;
+  return c && fa_tensor_id_is_output((fa_tensor_id)id) && !(c->outputs >> id & 1);
+}
+
+static bool is_like(const fa_tensor *t, const fa_tensor *as) {
+  bool same = t->data && t->dtype == as->dtype && t->rank == as->rank;
+  for (int a = 0; same && a < t->rank; ++a) same = t->shape[a] == as->shape[a];
+  return same;
+}
+
+/* Every output that is looked at has its type and shape. */
 static bool has_outputs(const fa_tensors *in, const fa_tensors *got, const fa_judge_config *config) {
   const unsigned passes = FA_PASS_FORWARD | (config->backward ? FA_PASS_BACKWARD : 0);
-  const fa_contract *c = config->contract;
   for (int id = 0; id < FA_T_COUNT; ++id) {
-    const fa_tensor *t = &got->t[id], *as = &in->t[id];
-    if (!(fa_tensors_written_by(passes) >> id & 1) || !as->data) continue;
-    bool same = t->data && t->dtype == as->dtype && t->rank == as->rank && (!c || c->outputs >> id & 1);
-    for (int a = 0; same && a < t->rank; ++a) same = t->shape[a] == as->shape[a];
-    if (!same) return false;
+    if (!(fa_tensors_written_by(passes) >> id & 1) || !in->t[id].data) continue;
+    if (!is_left_out(got, config, id) && !is_like(&got->t[id], &in->t[id])) return false;
   }
   return in->t[FA_T_O].data && in->t[FA_T_LSE].data;
+}
+
+/* What the machine is shown. */
+static void hide_left_out(const fa_judge_config *config, fa_tensors *got) {
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (is_left_out(got, config, id)) got->t[id].data = NULL;
+}
+
+/* Gradients are made from its O and LSE. */
+static bool lacks_forward(const fa_tensors *got, const fa_judge_config *config) {
+  return config->backward && (is_left_out(got, config, FA_T_O) || is_left_out(got, config, FA_T_LSE));
 }
 
 /* Why the call is not the machine's; NULL: it is. */
@@ -38,12 +58,13 @@ static const char *refused(const fa_problem *p, const fa_tensors *in, const fa_t
                            const fa_judge_config *config) {
   const fa_ref_options options = {.profile = config->profile, .generic = config->generic};
   if (fa_sample_is_asked(&config->sample)) return "a sample";
-  if (config->end_to_end) return "gradients from the reference's forward";
-  if (config->recorded) return "a recorded run";
+  if (config->end_to_end || lacks_forward(got, config)) return "gradients from the reference's forward";
   if (config->loose) return "loose bounds";
   if (fa_contract_has_own_empty_rows(config->contract)) return "empty rows of its own";
   if (config->contract && config->contract->lse_dtype != FA_F32) return "an LSE of its own type";
-  if (!has_outputs(in, got, config)) return "outputs that are left out";
+  if (config->contract && config->contract->lse_alibi != FA_LSE_ALIBI_DISTANCE)
+    return "an LSE from the column";
+  if (!has_outputs(in, got, config)) return "outputs of another type";
   return fa_judge_refused(p, in, &options, config->backward);
 }
 
@@ -94,8 +115,9 @@ static fa_status compare(const fa_judge_trial *t, const fa_result *cpu, fa_error
 static fa_compare_options compare_options(const fa_judge_config *config) {
   return (fa_compare_options){.poison = config->poison,
                               .generic = config->generic,
-                              .judge_stats = config->generic,
+                              .judge_stats = config->generic && !config->recorded,
                               .foreign = config->foreign,
+                              .recorded = config->recorded,
                               .profile = config->profile,
                               .doubt = FA_MACHINE_DOUBT};
 }
@@ -155,11 +177,16 @@ static fa_status try_all(const fa_problem *p, const fa_tensors *in, const fa_ten
   return status;
 }
 
+typedef struct two {
+  fa_judge_trial trial;
+  fa_tensors shown; /* the subject's outputs, but for those that are left out */
+} two;
+
 static fa_status judge_with_trial(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
-                                  const fa_judge_config *config, fa_judge_trial *t, fa_result *r,
-                                  fa_error *err) {
+                                  const fa_judge_config *config, two *both, fa_result *r, fa_error *err) {
   fa_error why = {""};
-  fa_status status = try_all(p, in, got, config, t, r, &why);
+  fa_judge_trial *t = &both->trial;
+  fa_status status = try_all(p, in, &both->shown, config, t, r, &why);
   const bool left = status == FA_ERR_UNSUPPORTED || status == FA_ERR_MEMORY || status == FA_ERR_IO;
   if (status != FA_OK && !left) return fa_fail(err, status, "the judge on the GPU: %s", why.text);
   if (left) t->passed = false;
@@ -183,10 +210,12 @@ fa_status fa_judge_by_two(const fa_problem *p, const fa_tensors *in, const fa_te
     leave_to_cpu(r, why);
     return fa_judge_on_cpu(p, in, got, config, r, err);
   }
-  fa_judge_trial *t = malloc(sizeof *t);
-  if (!t) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  *t = (fa_judge_trial){.passed = true};
-  const fa_status status = judge_with_trial(p, in, got, config, t, r, err);
-  free(t);
+  two *both = malloc(sizeof *both);
+  if (!both) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  both->trial = (fa_judge_trial){.passed = true};
+  both->shown = *got;
+  hide_left_out(config, &both->shown);
+  const fa_status status = judge_with_trial(p, in, got, config, both, r, err);
+  free(both);
   return status;
 }

@@ -89,7 +89,7 @@ const fa_option_row fa_options[] = {
      "only this law; repeatable"},
     {"end-to-end", 0, KIND(FLAG), VALUE(ANY), NULL, JUDGES | SHRINK, THEME(JUDGING), FIELD(end_to_end),
      "also judge gradients from the reference's forward"},
-    {"judge", 0, KIND(STRING), VALUE(ONE_OF), "cpu|cuda|auto|both|host", RUN | RANDOM | REPRO | BENCH,
+    {"judge", 0, KIND(STRING), VALUE(ONE_OF), "cpu|cuda|auto|both|host", RUN | RANDOM | REPRO | CHECK | BENCH,
      THEME(JUDGING), FIELD(judge),
      "who judges: the reference on the CPU (default); on a GPU, which may only say PASS and leaves the rest "
      "to the CPU; "

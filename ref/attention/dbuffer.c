@@ -5,6 +5,7 @@
  * item order, so that the result does not depend on the number of threads. */
 #include "cases/threads/parallel.h"
 #include "ref/attention/backward.h"
+#include "ref/attention/outputs.h"
 #include "ref/attention/team.h"
 #include "ref/mods/tile.h"
 
@@ -12,45 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One element's sums. */
-typedef struct fa_element {
-  double value, error, size, squares,
-      before; /* size: sum of magnitudes; before: the same before P (dP - delta) cancels */
-  int64_t n;
-} fa_element;
-
 typedef struct fa_dbuffer_job {
   fa_backward_job base;
   bool wanted[FA_MAX_CAPTURES];
   int64_t first[FA_MAX_CAPTURES + 1]; /* index of each buffer's first element among all */
-  fa_element *sums, *own;             /* [first[last]], [n_threads][first[last]] */
+  fa_bound_element *sums, *own;       /* [first[last]], [n_threads][first[last]] */
 } fa_dbuffer_job;
 
 /* The row of pairs whose contributions are being added. */
 typedef struct fa_dbuffer_row {
   const fa_dbuffer_job *f;
-  fa_element *own;
+  fa_bound_element *own;
   const double *g, *p; /* P (Z dP - delta), P Z */
   const float *g_error;
   double delta, unit; /* unit: of g_error */
 } fa_dbuffer_row;
 
-static double times(double a, double b) {
-  return isinf(a) || isinf(b) ? INFINITY : a * b;
-}
-
 static void add_share(void *context, int64_t lane, int buffer, int64_t element, double value, double error) {
   const fa_dbuffer_row *r = context;
-  fa_element *to = &r->own[r->f->first[buffer] + element];
-  const double g = r->g[lane], term = g * value;
-  to->value += term;
-  to->n += 1;
-  if (!r->g_error) return;
-  const double g_error = (double)r->g_error[lane] * r->unit + r->f->base.c->profile->u_p_in_ds * fabs(g);
-  to->error += times(g_error, fabs(value) + error) + times(fabs(g), error);
-  to->size += fabs(term);
-  to->squares += term * term;
-  to->before += (fabs(g) + 2 * r->p[lane] * fabs(r->delta)) * fabs(value);
+  const double g = r->g[lane];
+  fa_bound_contribution x = {.g = g, .p = r->p[lane], .delta = r->delta, .v = value, .v_error = error};
+  if (r->g_error) x.g_error = (double)r->g_error[lane] * r->unit + r->f->base.c->profile->u_p_in_ds * fabs(g);
+  fa_bound_element_add(&x, r->g_error != NULL, &r->own[r->f->first[buffer] + element]);
 }
 
 /* Not 0 where a pair contributes. A pair that dropout drops has P Z = 0, but g = -P delta. */
@@ -100,59 +84,45 @@ static void dbuffer_item(void *context, int thread, int64_t item) {
   const fa_ref_call *c = f->base.c;
   const fa_ref_sequence *e = &c->entry[item / c->heads_q];
   const int64_t n = f->first[FA_MAX_CAPTURES];
-  fa_element *own = f->own + thread * n;
+  fa_bound_element *own = f->own + thread * n;
   memset(own, 0, (size_t)n * sizeof *own);
   for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) add_block(f, thread, e, item % c->heads_q, i0);
   fa_ref_order_wait(f->base.order, 0, item);
   for (int64_t x = 0; x < n; ++x) {
     if (own[x].n == 0) continue;
-    fa_element *to = &f->sums[x];
-    to->value += own[x].value;
-    to->error += own[x].error;
-    to->size += own[x].size;
-    to->squares += own[x].squares;
-    to->before += own[x].before;
-    to->n += own[x].n;
+    fa_bound_element_join(&own[x], &f->sums[x]);
   }
   fa_ref_order_done(f->base.order, 0);
 }
 
-static float clamped(double x) {
-  return x < FA_GREATEST_WEIGHT ? (float)x : FA_GREATEST_WEIGHT;
-}
-
-/* n terms summed in f32, in any order. The last rounding, to the buffer's type, is that of every output
+/* The last rounding, to the buffer's type, is that of every output
  * (fa_want_bound). */
-static void write_buffer(const fa_ref_call *c, const fa_element *sum, fa_want *out) {
+static void write_buffer(const fa_ref_call *c, const fa_bound_element *sum, fa_want *out) {
   const int64_t width = out->shape[out->rank - 1];
   for (int64_t x = 0; x < out->n; ++x) {
-    const fa_element *s = &sum[x];
+    const fa_bound_element *s = &sum[x];
     out->value[x] = s->value;
     if (!c->profile || s->n == 0) continue; /* never read: exactly 0 */
-    double size = s->size;
-    if (c->generic) size = fmin(size, fabs(s->value) + 4 * sqrt(s->squares));
-    out->accum[x] =
-        clamped(1.0001 * (s->error + (fa_bound_sum(c, s->n) + 0x1p-23) * size) + (double)s->n * 0x1p-126);
-    if (s->before > out->scale[x / width]) out->scale[x / width] = clamped(s->before);
+    out->accum[x] = fa_bound_element_accum(c, s);
+    if (s->before > out->scale[x / width]) out->scale[x / width] = fa_bound_clamped(s->before);
   }
   free(out->noise); /* no statistics: the errors of one element's terms are dependent */
   out->noise = NULL;
 }
 
-/* Initialises the outputs and counts their elements; 0 if no gradient is wanted. */
-static fa_status outputs_init(fa_dbuffer_job *f, fa_error *err) {
-  fa_ref_call *c = f->base.c;
+fa_status fa_ref_dbuffers_outputs(fa_ref_call *c, bool *wanted, int64_t *first, fa_error *err) {
   const fa_problem *p = c->p;
+  __typeof__(fa_want_init) *make = c->shapes_alone ? fa_want_init_unset : fa_want_init;
   fa_status status = FA_OK;
   for (int k = 0; k < FA_MAX_CAPTURES; ++k) {
-    f->first[k + 1] = f->first[k];
+    first[k + 1] = first[k];
     if (k >= p->n_captures || !p->captures[k].grad || !fa_expr_reads(&c->mods->score, k)) continue;
     const fa_tensor *t = &c->in->t[FA_T_BUFFER_0 + k];
     fa_want *out = &c->out->t[FA_T_DBUFFER_0 + k];
-    status = fa_want_init(out, t->dtype, t->rank, t->shape, c->profile != NULL, err);
+    status = make(out, t->dtype, t->rank, t->shape, c->profile != NULL, err);
     if (status != FA_OK) return status;
-    f->wanted[k] = true;
-    f->first[k + 1] += out->n;
+    wanted[k] = true;
+    first[k + 1] += out->n;
   }
   return FA_OK;
 }
@@ -183,7 +153,7 @@ static fa_status run(fa_dbuffer_job *f, fa_error *err) {
 fa_status fa_ref_dbuffers(fa_ref_call *c, fa_error *err) {
   fa_dbuffer_job f = {.base = {.c = c, .rows = fa_rows_best()}};
   if (!c->mods || c->mods->score.n == 0) return FA_OK;
-  fa_status status = outputs_init(&f, err);
+  fa_status status = fa_ref_dbuffers_outputs(c, f.wanted, f.first, err);
   if (status != FA_OK || f.first[FA_MAX_CAPTURES] == 0) return status;
   return run(&f, err);
 }

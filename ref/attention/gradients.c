@@ -30,16 +30,10 @@ static int64_t group_blocks(const fa_ref_call *c, const fa_ref_sequence *e) {
   return c->group * n_blocks(e->sq);
 }
 
-/* Kernels may round each head's part of a group's sum. The bounds then need the parts, so an item is one
- * head. */
-static bool heads_apart(const fa_ref_call *c) {
-  return c->profile && c->profile->gqa_partials_in_io && c->group > 1;
-}
-
 static int64_t items_per_group(const fa_ref_call *c, const fa_ref_sequence *e) {
   const fa_ref_coarse *coarse = fa_ref_coarse_of(c);
-  if (heads_apart(c)) return e->sq > 0 ? c->group : 0;
-  if (coarse && coarse->tile > 0) return e->sq > 0 ? 1 : 0; /* roundings depend on the order */
+  if (fa_bound_heads_apart(c)) return e->sq > 0 ? c->group : 0; /* the bounds need their parts */
+  if (coarse && coarse->tile > 0) return e->sq > 0 ? 1 : 0;     /* roundings depend on the order */
   int64_t groups = c->p->batch * c->heads_kv, blocks = group_blocks(c, e);
   int64_t wanted = (ITEMS_WANTED + groups - 1) / groups;
   int64_t most = (blocks + BLOCKS_PER_ITEM - 1) / BLOCKS_PER_ITEM;
@@ -259,7 +253,7 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   if ((status = fa_ref_team_init(&team, c, true, n_items, err))) goto out;
   f.scratch = team.scratch;
   f.bound = team.bound;
-  if (heads_apart(c)) {
+  if (fa_bound_heads_apart(c)) {
     f.parts_dk = calloc((size_t)c->out->t[FA_T_DK].n + 1, sizeof *f.parts_dk);
     f.parts_dv = calloc((size_t)c->out->t[FA_T_DV].n + 1, sizeof *f.parts_dv);
     if (!f.parts_dk || !f.parts_dv) goto out_of_memory;

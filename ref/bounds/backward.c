@@ -100,16 +100,13 @@ static void clear(float *x, int64_t begin, int64_t end) {
   if (end > begin) memset(x + begin, 0, (size_t)(end - begin) * sizeof *x);
 }
 
-/* A P that is already narrow when dS = P (Z dP - delta) is formed loses up to floor below its normal
- * range: times the difference, which has errors of its own, and the slope of the score chain. */
+/* u_dp: what dP is rounded by. */
 static void add_lost_weights(const fa_row_gradient *row, double floor, double u_dp, int64_t n) {
+  const fa_lost_weights of = {row->per_unit, row->k_d, row->e_delta, row->u_dp + u_dp, row->delta, floor};
   for (int64_t j = 0; j < n; ++j) {
-    const double z = row->z ? row->z[j] : 1, size = (z * fabs(row->dp[j]) + fabs(row->delta)) * row->per_unit;
-    const double by = fabs(z * row->dp[j] - row->delta) * row->per_unit;
-    const double error = z * row->k_d * row->d[j] + row->e_delta + (row->u_dp + u_dp) * size;
     const double slope = row->cap ? row->cap[j] + row->cap_err[j] : 1;
-    const double lost = fmin(floor, row->p[j] * (1 + row->e[j]));
-    row->ge[j] += (float)(lost * (by + error) * slope * 1.0001);
+    row->ge[j] += fa_element_lost_weight(&of, row->p[j], row->dp[j], row->e[j], row->d[j],
+                                         row->z ? row->z[j] : 1, slope);
   }
 }
 
@@ -133,7 +130,7 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   }
   if (begin == end) return;
   int64_t at = k * n + begin;
-  bool dropout = c->p->dropout.p > 0, cap = (c->p->softcap > 0 || c->p->score_mod) && !b->plain;
+  bool dropout = c->p->dropout.p > 0, cap = fa_bound_has_chain(c->p) && !b->plain;
   double per_unit = 1 / b->unit_ds;
   fa_row_gradient row = {.p = w->s + at,
                          .dp = w->dp + at,
@@ -312,15 +309,13 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
   }
 }
 
-/* For kernels that sum a group's heads in the I/O type: each part is rounded once, a subnormal one to a whole number of
- * the smallest. */
+/* For kernels that sum a group's heads in the I/O type. */
 static void add_partial_roundings(const fa_backward_job *f, const float *parts, fa_want *w, int64_t at,
                                   int64_t n) {
-  const fa_dtype io = f->c->p->dtype;
-  const double u_io = fa_dtype_unit_roundoff(io),
-               floor = (double)f->c->group / 2 * fa_dtype_min_subnormal(io);
+  const fa_dtype type = f->c->p->dtype;
+  const fa_bound_io io = {fa_dtype_unit_roundoff(type), fa_dtype_min_subnormal(type)};
   for (int64_t x = at; parts && x < at + n; ++x)
-    if (parts[x] > 0) w->accum[x] += (float)(parts[x] * u_io + floor);
+    w->accum[x] = fa_bound_add_parts(f->c, &io, w->accum[x], parts[x]);
 }
 
 void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,
@@ -358,23 +353,20 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
   }
 }
 
-/* An operand's absolute error is multiplied by dS, whose derivative factor greatest_ds does not include. */
-static void add_steep(fa_want *w, double extra) {
-  for (int64_t x = 0; x < w->n; ++x)
-    if (w->value[x] != 0 || w->accum[x] != 0) w->accum[x] += (float)extra;
+static void add_steep(fa_want *w, double terms, double steep) {
+  for (int64_t x = 0; x < w->n; ++x) w->accum[x] = fa_bound_add_steep(w->value[x], w->accum[x], terms, steep);
 }
 
 void fa_bound_backward_derivative(const fa_ref_call *c, const fa_bound_scratch *b, int n_threads) {
   fa_want *dq = &c->out->t[FA_T_DQ], *dk = &c->out->t[FA_T_DK];
-  const bool chain = c->p->softcap > 0 || c->p->score_mod;
-  double steepest = chain ? 0 : 1, most = 0;
+  double steepest = fa_bound_has_chain(c->p) ? 0 : 1, most = 0;
   for (int t = 0; t < n_threads; ++t) {
     steepest = fmax(steepest, b[t].steepest);
-    most = fmax(most, fa_bound_greatest_ds(c, b[t].unit_ds));
+    most = fmax(most, b[t].most_unit_ds);
   }
   dq->steepest = dk->steepest = steepest;
-  const double extra = 1.0001 * fabs(c->p->scale) * most * (steepest - 1) * c->profile->floor_operand;
-  if (!(extra > 0)) return;
-  add_steep(dq, (double)c->max_sk * extra);
-  add_steep(dk, (double)(c->max_sq * c->group) * extra);
+  const double steep = fa_bound_steep(c, most, steepest);
+  if (!(steep > 0)) return;
+  add_steep(dq, (double)c->max_sk, steep);
+  add_steep(dk, (double)(c->max_sq * c->group), steep);
 }

@@ -11,18 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-/* A kernel's maximum is that of all logits, or that of the keys', to which it adds the sink's exponential. */
-static void with_either_maximum(const fa_ref_scratch *w, int64_t k, fa_bound_row *t) {
-  const double to_keys = fabs(w->m[k] + log(w->l[k]) - w->key_m[k]);
-  const double alone = fabs(w->key_m[k] + log(w->key_l[k]) - w->m[k]);
-  t->log_l = fmax(fmax(t->log_l, to_keys), fmax(alone, fabs(log(w->key_l[k]))));
-  t->max = fmax(t->max, fabs(w->key_m[k]));
-}
-
 static void row_init(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                      fa_bound_row *t) {
+  const fa_bound_maxima maxima = fa_bound_maxima_of(w, k);
   fa_bound_row_begin(r->hi[k] - r->lo[k], w->m[k], w->l[k], t);
-  if (c->p->sinks.present && w->key_l[k] > 0) with_either_maximum(w, k, t);
+  if (c->p->sinks.present && w->key_l[k] > 0) fa_bound_row_either_maximum(&maxima, t);
   if (c->topk) fa_bound_row_repeat(c, (double)fa_ref_topk_most(c, r->e, r->row[k]), t);
   fa_bound_row_extra(c, t);
   t->sink = fa_bound_sink_forward(c, r, k, w, t->extra);
@@ -89,21 +82,15 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
     t->scattered += fa_bound_scatter_weights(c, row.p, row.z, b->e_score + at, end - begin, row.w, row.w2);
 }
 
-/* Of the sum that the LSE is the logarithm of: with the sink, or of the keys alone, whose shares add up to less than 1. Where
- * they are nearly nothing, what is known of each is that it is nothing: infinity. */
-static double error_of_sum(const fa_ref_call *c, const fa_ref_scratch *w, int64_t k, const fa_bound_row *t) {
-  if (!fa_ref_sink_left_out(c)) return t->error_sum + t->sink.share * t->sink.error;
-  const double share = exp(w->key_m[k] - w->m[k]) * w->key_l[k] / w->l[k];
-  return share > 0x1p-64 ? t->error_sum / share : INFINITY;
-}
-
 static void write_lse(fa_ref_call *c, const fa_ref_rows *r, int64_t k, const fa_ref_scratch *w,
                       const fa_bound_row *t, double sum_error) {
   fa_want *lse = &c->out->t[FA_T_LSE];
   const int64_t at = fa_ref_lse_index(c, r->e, r->h, r->row[k]);
+  const fa_bound_maxima maxima = fa_bound_maxima_of(w, k);
   fa_bound_row own = *t;
   if (fa_ref_sink_left_out(c)) own.widest = t->alone;
-  lse->accum[at] = fa_bound_row_lse(c, &own, error_of_sum(c, w, k, t), fabs(lse->value[at]), sum_error);
+  lse->accum[at] =
+      fa_bound_row_lse(c, &own, fa_bound_row_error_of_sum(c, &maxima, t), fabs(lse->value[at]), sum_error);
   lse->sum_error[at] = fa_bound_row_sum(t, sum_error);
 }
 

@@ -74,9 +74,26 @@ FA_BOTH float fa_bound_most_ds(const fa_ref_call *c, double per_unit) {
   return (float)(p->max_p / (p->ds_scaled ? fmax(1.0, fabs(c->p->scale)) : 1) * per_unit);
 }
 
+/* Whether dS goes through derivatives of a score chain. */
+FA_BOTH bool fa_bound_has_chain(const fa_problem *p) {
+  return p->softcap > 0 || p->score_mod;
+}
+
 /* An upper bound of all |dS| = P |Z dP - delta|. */
 FA_BOTH double fa_bound_greatest_ds(const fa_ref_call *c, double unit_ds) {
   return (1 + 2 * (double)c->dv / (1 - c->p->dropout.p)) * unit_ds;
+}
+
+/* What an absolute error of operands adds to a term of dQ or dK where the score chain is steep, whose factor greatest_ds does
+ * not include. unit_ds: of the head where it is largest. */
+FA_BOTH double fa_bound_steep(const fa_ref_call *c, double unit_ds, double steepest) {
+  return 1.0001 * fabs(c->p->scale) * fa_bound_greatest_ds(c, unit_ds) * (steepest - 1) *
+         c->profile->floor_operand;
+}
+
+/* Of an element, whose terms are so many; where there is none, there is nothing to add. */
+FA_BOTH float fa_bound_add_steep(double value, float accum, double terms, double steep) {
+  return value != 0 || accum != 0 ? accum + (float)(terms * steep) : accum;
 }
 
 /* ---- dBias ---- */
@@ -96,6 +113,58 @@ FA_BOTH int64_t fa_bound_dbias_terms(const fa_problem *p) {
 FA_BOTH float fa_bound_dbias(const fa_profile *f, int64_t n, float errors, float size) {
   const double growth = n > 1 ? (double)n * 0x1p-24 : 0, slack = 1.0001 + growth;
   return (float)(slack * (errors + growth * size) + (double)n * (FA_F32_TINY + f->floor_dbias));
+}
+
+/* ---- gradients of captured buffers ---- */
+
+/* One element's sums over the pairs that read it. */
+typedef struct fa_bound_element {
+  double value, error, size, squares,
+      before; /* size: sum of magnitudes; before: the same before P (dP - delta) cancels */
+  int64_t n;
+} fa_bound_element;
+
+/* A pair's derivative of score_mod by the element, v, goes into it with g = P (Z dP - delta). p: P Z. */
+typedef struct fa_bound_contribution {
+  double g, g_error, p, delta, v, v_error;
+} fa_bound_contribution;
+
+FA_BOTH double fa_bound_times(double a,
+                              double b) { /* an infinite error means unknown, whatever it is multiplied by */
+  return isinf(a) || isinf(b) ? INFINITY : a * b;
+}
+
+FA_BOTH void fa_bound_element_add(const fa_bound_contribution *x, bool bounds, fa_bound_element *to) {
+  const double term = x->g * x->v;
+  to->value += term;
+  to->n += 1;
+  if (!bounds) return;
+  to->error += fa_bound_times(x->g_error, fabs(x->v) + x->v_error) + fa_bound_times(fabs(x->g), x->v_error);
+  to->size += fabs(term);
+  to->squares += term * term;
+  to->before += (fabs(x->g) + 2 * x->p * fabs(x->delta)) * fabs(x->v);
+}
+
+FA_BOTH void fa_bound_element_join(const fa_bound_element *from, fa_bound_element *to) {
+  to->value += from->value;
+  to->error += from->error;
+  to->size += from->size;
+  to->squares += from->squares;
+  to->before += from->before;
+  to->n += from->n;
+}
+
+FA_BOTH float fa_bound_clamped(double x) {
+  return x < FA_GREATEST_WEIGHT ? (float)x : FA_GREATEST_WEIGHT;
+}
+
+/* Its bound: terms summed in f32, in any order. Never read: exactly 0. */
+FA_BOTH float fa_bound_element_accum(const fa_ref_call *c, const fa_bound_element *s) {
+  double size = s->size;
+  if (s->n == 0) return 0;
+  if (c->generic) size = fmin(size, fabs(s->value) + 4 * sqrt(s->squares));
+  return fa_bound_clamped(1.0001 * (s->error + (fa_bound_sum(c, s->n) + 0x1p-23) * size) +
+                          (double)s->n * 0x1p-126);
 }
 
 /* Turns one element's scaled sums into quant, accum and noise; n terms were summed. */
@@ -137,6 +206,20 @@ FA_BOTH void fa_bound_add_in_memory(const fa_ref_call *c, int64_t rows, double a
   const double n = (double)c->group * ((double)rows / p->block_m + 3);
   t->gamma += n * FA_F32_UNIT;
   t->tiny += n * fabs(after) * p->floor_dkv;
+}
+
+/* Whether a group's heads each round their part of dK and dV to the I/O type. */
+FA_BOTH bool fa_bound_heads_apart(const fa_ref_call *c) {
+  return c->profile && c->profile->gqa_partials_in_io && c->group > 1;
+}
+
+/* What these roundings cost an element: a subnormal part is rounded to a whole number of the smallest. parts: sum of
+ * magnitudes; io: unit roundoff and smallest number of that type. */
+typedef struct fa_bound_io {
+  double unit, least;
+} fa_bound_io;
+FA_BOTH float fa_bound_add_parts(const fa_ref_call *c, const fa_bound_io *io, float accum, float parts) {
+  return parts > 0 ? accum + (float)(parts * io->unit + (double)c->group / 2 * io->least) : accum;
 }
 
 /* What settling an element needs of its sums. */

@@ -14,7 +14,7 @@ static float *take(fa_ref_arena *a, int64_t n) {
 static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t m, int64_t tile,
                               fa_ref_arena *to) {
   int64_t sk = c->max_sk;
-  bool cap = c->p->softcap > 0 || c->p->score_mod;
+  const bool cap = fa_bound_has_chain(c->p);
   b->d_o = take(to, m * c->dv);
   b->d_o2 = take(to, m * c->dv);
   b->d = take(to, tile);
@@ -174,6 +174,7 @@ void fa_bound_head(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_scrat
   b->unit_k = fa_bound_unit_of(greatest(w->k, n_k));
   b->unit_v = fa_bound_unit_of(greatest(w->v, n_v));
   b->unit_ds = fmax(fmax(b->unit_do * b->unit_v, b->unit_dlse), FA_LEAST_UNIT);
+  b->most_unit_ds = fmax(b->most_unit_ds, b->unit_ds);
   fa_bound_scale(w->k, n_k, b->unit_k, b->k, (backward && c->generic) || b->e_score ? b->k2 : NULL);
   fa_bound_scale(w->v, n_v, b->unit_v, b->v, (!backward || b->e_dp) && c->generic ? b->v2 : NULL);
   row_maxima(b->k, w->e->sk, c->d, b->unit_k, b->max_k);

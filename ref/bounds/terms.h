@@ -7,6 +7,7 @@
 #define FA_REF_BOUNDS_TERMS_H
 
 #include "ref/bounds/gradient_formula.h"
+#include "ref/bounds/sink_formula.h"
 #include "ref/math/rows.h"
 #include "ref/tiles/mask.h"
 #include "ref/tiles/scratch.h"
@@ -31,7 +32,7 @@ typedef struct fa_bound_scratch {
   int64_t hk;
   double unit_q, unit_do, unit_dlse; /* of the call: powers of two >= the largest magnitude */
   double unit_k, unit_v;             /* of the head */
-  double unit_ds;                    /* of dS, for the head */
+  double unit_ds, most_unit_ds;      /* of dS, for the head; the largest of all heads so far */
   float *k, *k2, *v, *v2;            /* [sk, D], [sk, Dv] */
   float *q, *q2, *d_o, *d_o2;        /* [FA_BLOCK_M, D | Dv] */
   float *e_logit, *d, *w, *w2, *we;  /* tiles [FA_BLOCK_M, FA_BLOCK_N] */
@@ -107,6 +108,8 @@ bool fa_bound_exponent(const fa_ref_call *c, const fa_rows *rows, float *e, cons
 
 /* ---- ref/bounds/sink.c ---- */
 
+/* Of row k of a block whose tiles are all done. */
+fa_bound_maxima fa_bound_maxima_of(const fa_ref_scratch *w, int64_t k);
 /* extra: of every exponent of the row. */
 fa_bound_sink fa_bound_sink_forward(const fa_ref_call *c, const fa_ref_rows *r, int64_t k,
                                     const fa_ref_scratch *w, double extra);

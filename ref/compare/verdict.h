@@ -76,6 +76,7 @@ typedef struct fa_compare_options {
   fa_poison poison; /* which poison the output held before the run */
   bool generic;
   bool judge_stats; /* tier 2 counts toward fail */
+  bool recorded;    /* from a file: of dropout's matrix, zeros have lost their signs (ref/cuda/try.h) */
   bool foreign;     /* not one of the project's kernels: to be more exact than its profile is no fault */
   const fa_profile *profile; /* the kernel's arithmetic: chooses the statistics' bands and the vacuity check's
                                 floor; NULL = the widest */

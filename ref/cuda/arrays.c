@@ -6,6 +6,12 @@ void *fa_judge_take(fa_judge_arena *a, int64_t n, size_t size) {
   return at;
 }
 
+bool fa_judge_has_buffer_gradients(const fa_ref_call *c) {
+  bool any = false;
+  for (int k = 0; k < c->p->n_captures; ++k) any |= c->out->t[FA_T_DBUFFER_0 + k].n > 0;
+  return any;
+}
+
 static double *doubles(fa_judge_arena *a, int64_t n) {
   return fa_judge_take(a, n, sizeof(double));
 }
@@ -40,15 +46,18 @@ static void divide_room(const fa_ref_call *c, size_t bytes, fa_judge_room *r) {
 fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, bool by_turn, size_t bytes) {
   const size_t both = (size_t)(c->d + c->dv), wide = (size_t)(c->d > c->dv ? c->d : c->dv);
   const size_t f = sizeof(float), g = sizeof(double), element = by_turn ? fa_dtype_size(c->p->dtype) : 0;
-  const bool plain = backward && c->p->bias.grad;
+  const bool plain = backward && (c->p->bias.grad || fa_judge_has_buffer_gradients(c));
+  const bool apart = backward && fa_bound_heads_apart(c);
   const size_t turned = c->rotated.q ? 2 * (size_t)c->d * f : 0;
   fa_judge_room r = {
       .by_turn = by_turn,
+      .apart = apart,
       .query_bytes = element * (size_t)(c->d + (backward ? 2 * c->dv : 0)),
-      .key_bytes = both * (element + (backward ? OPERAND + SUMS : OPERAND)) + 4 * f + turned,
-      .row_bytes =
-          (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row) + turned,
-      .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0),
+      .key_bytes =
+          both * (element + (backward ? OPERAND + SUMS : OPERAND)) + 4 * f + turned + (apart ? both * f : 0),
+      .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row) + turned,
+      .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0) +
+                    (backward && c->p->score_mod ? 2 * g + 3 * f : 0),
       .part_bytes = wide * g + sizeof(fa_judge_row_part)};
   divide_room(c, bytes, &r);
   return r;
@@ -69,6 +78,10 @@ static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->dv = sums(a, n * c->dv);
   x->dk_terms = floats(a, n);
   x->dv_exact = floats(a, n);
+  if (!fa_bound_heads_apart(c)) return;
+  x->parts_dk = floats(a, n * c->d);
+  x->parts_dv = floats(a, n * c->dv);
+  x->io = (fa_bound_io){fa_dtype_unit_roundoff(c->p->dtype), fa_dtype_min_subnormal(c->p->dtype)};
 }
 
 static void lay_out_rows(const fa_ref_call *c, bool backward, const fa_judge_wave *w, fa_judge_arena *a,
@@ -102,10 +115,17 @@ static void lay_out_pairs(const fa_ref_call *c, bool backward, const fa_judge_wa
   x->g = floats(a, n);
   x->g2 = floats(a, n);
   x->ge = floats(a, n);
-  if (c->p->bias.grad) {
+  if (c->p->bias.grad || fa_judge_has_buffer_gradients(c)) {
     x->plain_ds = doubles(a, n);
     x->plain_g = floats(a, n);
     x->plain_ge = floats(a, n);
+  }
+  if (c->p->score_mod) {
+    x->mod.slope = doubles(a, n);
+    x->mod.cap = floats(a, n);
+    x->mod.cap_err = floats(a, n);
+    x->mod.before = fa_judge_has_buffer_gradients(c) ? doubles(a, n) : NULL;
+    x->mod.before_error = fa_judge_has_buffer_gradients(c) ? floats(a, n) : NULL;
   }
   x->key_terms = floats(a, w->keys);
   x->key_exact = floats(a, w->keys);

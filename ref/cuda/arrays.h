@@ -19,6 +19,9 @@ fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, bool by_turn
 void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists *l, fa_judge_arena *a,
                       fa_judge_job *x, char **cleared, size_t *cleared_bytes);
 
+/* Whether the call has outputs of that kind. */
+bool fa_judge_has_buffer_gradients(const fa_ref_call *c);
+
 /* The arrays of an output with the shape of `like`. */
 fa_judge_want fa_judge_lay_out_want(fa_judge_arena *a, const fa_want *like);
 

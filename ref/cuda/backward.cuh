@@ -5,6 +5,29 @@
 #include "ref/cuda/chain.cuh"
 #include "ref/cuda/load.cuh"
 
+/* The LSE that P is made from: the sink is in it, whether or not the returned one holds it. */
+FA_DEVICE void take_lse(const fa_judge_job *x, const fa_judge_place *p, int64_t at, fa_judge_row *row) {
+  const fa_ref_call *c = x->c;
+  fa_ref_lse lse = {load_element(&x->lse, at), 0};
+  if (fabs(lse.value) >= FA_COARSE_LSE && fabs(lse.value) < INFINITY)
+    raise_flag(&x->found->flags, FA_JUDGE_COARSE_LSE);
+  if (fa_ref_sink_left_out(c)) lse = fa_ref_sink_add(lse, p->b->sink);
+  row->lse = lse.value;
+  row->rest = lse.rest;
+  row->extra = c->profile->eps_exp + c->profile->u_lse * fabs(row->lse) +
+               fa_bound_sink_joined(c, p->b->sink, row->lse);
+}
+
+/* What the row adds to its sink's gradient. */
+FA_DEVICE fa_bound_dsink dsink_of(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row,
+                                  double unit_ds) {
+  const fa_ref_call *c = x->c;
+  const fa_ref_lse lse = {row->lse, row->rest};
+  const double slack = c->profile->u_lse * fabs(row->lse) + fa_bound_sink_joined(c, p->b->sink, row->lse);
+  const fa_bound_sink sink = fa_bound_sink_of_lse(c, p->b->sink, lse, slack);
+  return fa_bound_dsink_of_row(&sink, row->delta, row->e_delta * unit_ds);
+}
+
 /* delta = sum dO O - dLSE and its error, from the subject's own O and LSE. */
 FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   const fa_judge_place p = place_of(x, at);
@@ -25,12 +48,11 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   const double dlse = x->dlse.data ? load_element(&x->dlse, lse) : 0;
   const double unit_v = fa_bound_unit_of(p.head->largest_v);
   row->delta = sum - dlse;
-  row->lse = load_element(&x->lse, lse);
-  if (fabs(row->lse) >= FA_COARSE_LSE && fabs(row->lse) < INFINITY)
-    raise_flag(&x->found->flags, FA_JUDGE_COARSE_LSE);
-  row->extra = c->profile->eps_exp + c->profile->u_lse * fabs(row->lse);
+  take_lse(x, &p, lse, row);
   const double error = fa_bound_delta_products(c, size) + FA_F32_UNIT * (fabs(row->delta) + fabs(dlse));
   row->e_delta = fa_bound_e_delta(error, fa_bound_lost_dp(c, unit_of_do(x), unit_v), unit_of_ds(x, unit_v));
+  raise_to(&x->found->unit_ds, unit_of_ds(x, unit_v));
+  if (c->p->sinks.grad) row->dsink = dsink_of(x, &p, row, unit_of_ds(x, unit_v));
   if (fa_bound_may_overflow(c) && row->e_delta >= FA_GREATEST_WEIGHT)
     raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   row->least = fa_bound_least_spread_of_ds(c, p.end - p.begin, row->delta);
@@ -89,44 +111,58 @@ typedef struct fa_judge_part {
   double terms, plain_terms, steepest;
 } fa_judge_part;
 
-/* What dBias takes of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
-FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, int64_t pair, double P,
-                          double ds, float e, bool dropped, double z, fa_judge_part *part) {
+/* What a pair's dS lacks where P is narrow before dS is formed; 0: it is not. */
+FA_DEVICE float lost_weight(const fa_judge_job *x, const fa_pair_limits *limits, const fa_judge_row *row,
+                            int64_t pair, double P, float e, double z, double slope) {
+  const fa_profile *f = x->c->profile;
+  if (!(f->u_p_in_ds > 0)) return 0;
+  const fa_lost_weights of = {limits->per_unit, limits->k_d, limits->e_delta,
+                              limits->u_dp,     row->delta,  f->floor_p};
+  return fa_element_lost_weight(&of, P, x->dp[pair], e, x->d[pair], z, slope);
+}
+
+/* What dBias and gradients of buffers take of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
+FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, const fa_judge_row *row,
+                          int64_t pair, double P, double ds, float e, bool dropped, double z,
+                          fa_judge_part *part) {
   fa_pair_limits plain = *limits;
   plain.floor_ds = plain.per_u_ds = 0;
   const fa_pair_gradient terms =
       fa_element_gradient(&plain, P, x->dp[pair], e, x->d[pair], dropped, z, false, 1, 0);
   x->plain_ds[pair] = ds;
   x->plain_g[pair] = terms.g;
-  x->plain_ge[pair] = terms.ge;
+  x->plain_ge[pair] = terms.ge + lost_weight(x, limits, row, pair, P, e, dropped ? z : 1, 1);
   part->plain_terms += terms.part;
 }
 
 /* One pair, whose score and its relative error of P are known: P Z and dS in place, the terms of all bounds, and in e and
  * d what is summed by key. */
-template <bool CAP>
+template <bool CHAIN>
 FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p,
                                   const fa_pair_limits *limits, int64_t j, const fa_judge_score *score,
-                                  double lse, double delta, fa_judge_part *part) {
+                                  const fa_judge_row *row, fa_judge_part *part) {
   const fa_ref_call *c = x->c;
   const fa_profile *f = c->profile;
   const int64_t pair = p->pair + j;
-  const bool dropped = c->p->dropout.p > 0, capped = CAP;
-  const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - lse), z = factor_of(x, p, j),
-               dp = x->dp[pair];
+  const bool dropped = c->p->dropout.p > 0;
+  const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - row->lse - row->rest),
+               z = factor_of(x, p, j), dp = x->dp[pair];
   const fa_pair_gradient terms = fa_element_gradient(limits, P, dp, score->e, x->d[pair], dropped, z, capped,
                                                      score->slope, score->slope_error);
   const float near = !dropped && f->truncated_p == 0 ? limits->per_u_p : 0;
   const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, near);
-  const bool overflows = f->u_ds > 0 && !(terms.g + terms.ge <= fa_bound_most_ds(c, limits->per_unit));
-  const double ds = P * ((dropped ? z : 1) * dp - delta);
-  if (x->plain_ds) keep_plain(x, limits, pair, P, ds, score->e, dropped, z, part);
+  const float lost = lost_weight(x, limits, row, pair, P, score->e, dropped ? z : 1,
+                                 capped ? (double)score->slope + score->slope_error : 1);
+  const float ge = terms.ge + lost;
+  const bool overflows = f->u_ds > 0 && !(terms.g + ge <= fa_bound_most_ds(c, limits->per_unit));
+  const double ds = P * ((dropped ? z : 1) * dp - row->delta);
+  if (x->plain_ds) keep_plain(x, limits, row, pair, P, ds, score->e, dropped, z, part);
   x->s[pair] = P * (dropped ? z : 1);
-  x->dp[pair] = capped ? ds * ((1 - score->th) * (1 + score->th)) : ds;
+  x->dp[pair] = capped ? ds * score->factor : ds;
   x->w[pair] = terms.w;
   x->we[pair] = terms.we;
   x->g[pair] = terms.g;
-  x->ge[pair] = overflows ? FA_GREATEST_WEIGHT : terms.ge;
+  x->ge[pair] = overflows ? FA_GREATEST_WEIGHT : ge;
   if (overflows && c->p->scale == 0) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   x->w2[pair] = squares.w2;
   x->g2[pair] = squares.g2;
@@ -137,7 +173,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
 }
 
 /* Without a softcap a lane has less to remember of its pairs, and twice as many lanes have room. */
-template <bool CAP>
+template <bool CHAIN>
 FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0,
                                   const fa_judge_row *row, const fa_judge_chain *chain,
                                   const fa_pair_limits *limits, fa_judge_part *part) {
@@ -150,7 +186,8 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
   FA_UNROLL
   for (int u = 0; u < PER_LANE; ++u)
     if (seen(u)) {
-      score[u] = score_as<CAP>(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], 0, key(u));
+      score[u] = score_as<CHAIN>(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], 0, key(u),
+                                 p->pair + key(u));
       s[u] = score[u].x;
       e[u] = score[u].e;
       if (e[u] == INFINITY && s[u] > -INFINITY && fa_bound_may_overflow(x->c))
@@ -165,7 +202,7 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
       continue;
     }
     score[u].e = kept ? e[u] : unknown_weight(x, s[u] - row->lse, e[u]);
-    differentiate_pair<CAP>(x, p, limits, key(u), &score[u], row->lse, row->delta, part);
+    differentiate_pair<CHAIN>(x, p, limits, key(u), &score[u], row, part);
   }
 }
 
@@ -190,7 +227,10 @@ FA_DEVICE void spread_of(const fa_judge_job *x, const fa_judge_row_at *r, const 
   const fa_judge_place *p = &r->p;
   add_spread(
       p, r->first, r->end,
-      [&](int64_t j) { return score_of(x, chain, x->s[p->pair + j], x->e[p->pair + j], 0, j).x; }, spread);
+      [&](int64_t j) {
+        return score_of(x, chain, x->s[p->pair + j], x->e[p->pair + j], 0, j, p->pair + j).x;
+      },
+      spread);
 }
 
 /* Before any part of a row is differentiated, which is in place. */
@@ -212,11 +252,11 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   const fa_pair_limits limits = limits_of(x, &r.p, row);
   fa_bound_spread spread = row->spread;
   fa_judge_part part = {0, 0, 0};
-  const bool whole = x->row_parts == 1;
+  const bool whole = x->row_parts == 1, with_chain = fa_bound_has_chain(x->c->p);
   if (whole && row->least > 0) spread_of(x, &r, &chain, &spread);
   warp_sync();
   for (int64_t t0 = r.first; t0 < r.end; t0 += FA_BLOCK_N)
-    if (chain.with_cap)
+    if (with_chain)
       differentiate_tile<true>(x, &r.p, t0, row, &chain, &limits, &part);
     else
       differentiate_tile<false>(x, &r.p, t0, row, &chain, &limits, &part);

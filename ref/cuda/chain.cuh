@@ -36,9 +36,9 @@ FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p
   return out;
 }
 
-/* One pair's score and its error; with a softcap also its tanh, derivative and the derivative's error. */
+/* One pair's score and its error; the chain's derivative so far, and for bounds its magnitude and that one's error. */
 typedef struct fa_judge_score {
-  double x, th;
+  double x, factor;
   float e, slope, slope_error;
 } fa_judge_score;
 
@@ -46,6 +46,11 @@ typedef struct fa_judge_score {
 FA_DEVICE double listed_score(const fa_judge_job *x, const fa_judge_chain *t, double s, int64_t j) {
   const double times = load_element(&x->times, t->times + j);
   return times == 0 ? -INFINITY : times > 1 ? s + log(times) : s;
+}
+
+/* By block lists or mask_mod. */
+FA_DEVICE bool is_hidden(const fa_judge_job *x, const fa_judge_chain *t, int64_t j) {
+  return x->hidden.data && fa_ref_mask_bit((const unsigned char *)x->hidden.data, t->hidden + j);
 }
 
 /* What is added to a score, and what hides it. All errors are of the final one. */
@@ -57,40 +62,68 @@ FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_
   if (t->with_alibi) s->e += fa_bound_alibi_error(t->slope, distance, s->x);
   if (x->bias.data) s->e = fa_bound_bias_error(s->e, bias, s->x);
   if (x->times.data) s->x = listed_score(x, t, s->x, j);
-  if (x->hidden.data && fa_ref_mask_bit((const unsigned char *)x->hidden.data, t->hidden + j))
-    s->x = -INFINITY;
+  if (is_hidden(x, t, j)) s->x = -INFINITY;
   if (x->bits.data && !fa_ref_mask_bit((const unsigned char *)x->bits.data, t->bit + j)) s->x = -INFINITY;
 }
 
-/* s: scale * q.k; e: |q| |k| in units; flips: what rotary embedding may flip, in units; j: from the block's first key on. CAP: as
- * t->with_cap has it. */
+/* The steps before score_mod. CAP: as t->with_cap has it. */
 template <bool CAP>
-FA_DEVICE fa_judge_score score_as(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
-                                  float flips, int64_t j) {
+FA_DEVICE fa_judge_score begin_score(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
+                                     float flips, int64_t j) {
   fa_judge_score out;
   const double size = x->kept_scores ? listed_score(x, t, s, j) : s;
   out.e = fa_element_product_error(e, size, t->k, 3 * FA_F32_UNIT, t->tiny);
   if (!(t->k > 0) && out.e != out.e) out.e = INFINITY; /* an infinite product times a scale of 0 is NaN */
   out.e += t->turned * flips;
   out.x = s;
-  out.th = 0;
+  out.factor = 1;
   out.slope = 1;
   out.slope_error = 0;
   if (CAP) {
-    out.th = tanh(s / x->c->p->softcap);
-    out.x = x->c->p->softcap * out.th;
-    const fa_bound_cap cap = fa_bound_softcap(x->c, out.th, out.e);
+    const double th = tanh(s / x->c->p->softcap);
+    out.x = x->c->p->softcap * th;
+    out.factor = (1 - th) * (1 + th);
+    const fa_bound_cap cap = fa_bound_softcap(x->c, th, out.e);
     out.e = cap.e;
     out.slope = cap.slope;
     out.slope_error = cap.error;
   }
+  return out;
+}
+
+/* What score_mod left of a pair of the panels. */
+FA_DEVICE fa_judge_score modified_score(const fa_judge_job *x, double s, float e, int64_t pair) {
+  fa_judge_score out;
+  out.x = s;
+  out.e = e;
+  out.factor = out.slope = 1;
+  out.slope_error = 0;
+  if (!x->mod.slope) return out;
+  out.factor = x->mod.slope[pair];
+  out.slope = x->mod.cap[pair];
+  out.slope_error = x->mod.cap_err[pair];
+  return out;
+}
+
+/* s: scale * q.k; e: |q| |k| in units; flips: what rotary embedding may flip, in units; j: from the block's first key on; pair:
+ * of the panels. With a score_mod s and e are what it made of them. CHAIN: there may be one, or a softcap. */
+template <bool CHAIN>
+FA_DEVICE fa_judge_score score_as(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
+                                  float flips, int64_t j, int64_t pair) {
+  fa_judge_score out;
+  if (CHAIN && x->mod.program)
+    out = modified_score(x, s, e, pair);
+  else if (CHAIN && t->with_cap)
+    out = begin_score<true>(x, t, s, e, flips, j);
+  else
+    out = begin_score<false>(x, t, s, e, flips, j);
   move_score(x, t, j, &out);
   return out;
 }
 
 FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
-                                  float flips, int64_t j) {
-  return t->with_cap ? score_as<true>(x, t, s, e, flips, j) : score_as<false>(x, t, s, e, flips, j);
+                                  float flips, int64_t j, int64_t pair) {
+  return score_as<true>(x, t, s, e, flips, j, pair);
 }
 
 /* Dropout's factor of a pair. */

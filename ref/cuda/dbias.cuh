@@ -20,10 +20,11 @@ FA_DEVICE void rows_of_bias(const fa_judge_job *x, const fa_judge_block *b, int6
 FA_DEVICE void add_pairs(const fa_judge_job *x, const fa_judge_block *b, int64_t first, int64_t end,
                          int64_t j, double unit_ds, int64_t at) {
   const fa_judge_want *w = &x->want_dbias;
+  const double u_p = x->c->profile->u_p_in_ds;
   for (int64_t r = first; r < end; ++r) {
     const int64_t pair = b->first_pair + r * (b->j_end - b->j_begin) + j - b->j_begin;
     w->value[at] += x->plain_ds[pair];
-    w->accum[at] += fa_bound_dbias_term(x->plain_ge[pair], unit_ds);
+    w->accum[at] += fa_bound_dbias_term(x->plain_ge[pair] + u_p * x->plain_g[pair], unit_ds);
     w->quant[at] += fa_bound_dbias_term(x->plain_g[pair], unit_ds);
   }
 }

@@ -15,7 +15,7 @@ FA_DEVICE int fit_of_magnitude(double size, const fa_bound_magnitude *may) {
 /* A row without a visible key has magnitudes of which nothing is known. */
 FA_DEVICE int fit_of_debug(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row, int64_t j,
                            double got) {
-  const bool kept = factor_of(x, p, j) > 0, has_keys = row->sum > 0;
+  const bool kept = factor_of(x, p, j) > 0, has_keys = row->key_sum > 0;
   if (!(fabs(got) < INFINITY) || (copysign(1.0, got) < 0) == kept) return DEBUG_WRONG;
   if (!has_keys) return DEBUG_SURE;
   const fa_bound_magnitude may =
@@ -31,7 +31,9 @@ FA_DEVICE void fa_judge_compare_debug(const fa_judge_job *x, int64_t at) {
                 first = (head * x->debug_rows + p.i) * x->debug_keys + p.b->j_begin;
   int64_t count = 0, odd = 0, wrong = 0;
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP) {
-    const int fit = fit_of_debug(x, &p, row, j, load_element(&x->debug, first + j));
+    const double got = load_element(&x->debug, first + j);
+    if (x->debug_without_zeros && got == 0) continue;
+    const int fit = fit_of_debug(x, &p, row, j, got);
     ++count;
     odd += fit != DEBUG_SURE;
     wrong += fit == DEBUG_WRONG;

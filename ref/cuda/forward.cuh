@@ -12,6 +12,18 @@ FA_DEVICE double most_times(const fa_judge_job *x, const fa_judge_place *p) {
   return warp_max(most);
 }
 
+/* With the row's sink, if there is one. */
+FA_DEVICE fa_bound_maxima maxima_of(const fa_judge_place *p, double max, double sum) {
+  fa_bound_maxima out;
+  out.key_m = out.m = max;
+  out.key_l = out.l = sum;
+  if (!(p->b->sink > -INFINITY)) return out;
+  const fa_ref_joined both = fa_ref_sink_joined(max, sum, p->b->sink);
+  out.m = both.m;
+  out.l = both.l;
+  return out;
+}
+
 /* Scores in place, their errors in e; the row's maximum and sum of exponentials. */
 FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
   const fa_judge_place p = place_of(x, at);
@@ -20,7 +32,7 @@ FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
   double *s = x->s + p.pair, most = -INFINITY, sum = 0;
   float *e = x->e + p.pair, *flips = x->turned_q ? x->w + p.pair : NULL;
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP) {
-    const fa_judge_score score = score_of(x, &chain, s[j], e[j], flips ? flips[j] : 0, j);
+    const fa_judge_score score = score_of(x, &chain, s[j], e[j], flips ? flips[j] : 0, j, p.pair + j);
     s[j] = score.x;
     e[j] = score.e;
     most = score.x > most ? score.x : most;
@@ -30,17 +42,37 @@ FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP)
     sum += s[j] == -INFINITY ? 0 : fa_element_exp(s[j] - most);
   sum = warp_sum(sum);
+  const fa_bound_maxima maxima = maxima_of(&p, most, sum);
   fa_bound_row t;
-  fa_bound_row_begin(p.end - p.begin, most, sum, &t);
+  fa_bound_row_begin(p.end - p.begin, maxima.m, maxima.l, &t);
+  if (x->c->p->sinks.present && sum > 0) fa_bound_row_either_maximum(&maxima, &t);
   if (x->times.data) fa_bound_row_repeat(x->c, most_times(x, &p), &t);
   fa_bound_row_extra(x->c, &t);
+  t.sink = fa_bound_sink_of_maxima(&maxima, p.b->sink, t.extra);
   if (t.least > 0)
     add_spread(
         &p, p.begin, p.end, [=](int64_t j) { return s[j]; }, &t.spread);
   if (lane() != 0) return;
-  row->max = most;
-  row->sum = sum;
+  row->max = maxima.m;
+  row->sum = maxima.l;
+  row->key_max = most;
+  row->key_sum = sum;
   row->t = t;
+}
+
+/* What the keys' exponents are off by, relative to their own maximum: of an LSE that leaves the sink out. */
+template <typename F>
+FA_DEVICE double widest_alone(const fa_judge_job *x, const F &seen, const double *s, const float *e,
+                              double max, double extra) {
+  const fa_bound_exponents by = fa_bound_exponents_of(x->c, max, false, extra);
+  float most = 0;
+  FA_UNROLL
+  for (int u = 0; u < PER_LANE; ++u) {
+    if (!seen(u)) continue;
+    const float off = fa_element_logit_error(e[u], s[u], max, by.a, by.s, by.k);
+    most = off > most ? off : most;
+  }
+  return warp_max(most);
 }
 
 FA_DEVICE void clear_weights(const fa_judge_job *x, int64_t pair) {
@@ -61,6 +93,8 @@ FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_
       s[u] = x->s[p->pair + key(u)];
       e[u] = x->e[p->pair + key(u)];
     }
+  if (fa_ref_sink_left_out(x->c))
+    t->alone = fmax(t->alone, widest_alone(x, seen, s, e, row->key_max, t->extra));
   const fa_bound_exponents by = fa_bound_exponents_of(x->c, row->max, false, t->extra);
   bool kept = true;
   const float widest = exponentiate_errors(seen, s, e, row->max, &by, &kept);
@@ -90,7 +124,7 @@ FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_
 FA_DEVICE void fa_judge_weigh(const fa_judge_job *x, int64_t at) {
   const fa_judge_place p = place_of(x, at);
   fa_judge_row *row = x->row + p.row;
-  if (!(row->sum > 0)) {
+  if (!(row->key_sum > 0)) {
     for (int64_t j = lane(); j < p.width; j += WARP) clear_weights(x, p.pair + j);
     return;
   }
@@ -108,8 +142,31 @@ FA_DEVICE void fa_judge_weigh(const fa_judge_job *x, int64_t at) {
   if (lane() == 0) row->t = t;
 }
 
-FA_DEVICE double lse_of_empty_row(const fa_problem *p) {
-  return p->empty_lse == FA_EMPTY_POS_INF ? INFINITY : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY : 0;
+/* The LSE of a row without keys is its sink's logit, or what the case says. */
+FA_DEVICE void settle_empty_row(const fa_judge_job *x, double sink, int64_t lse) {
+  const fa_problem *p = x->c->p;
+  if (p->sinks.in_lse && sink > -INFINITY) {
+    x->want_lse.value[lse] = sink;
+    x->want_lse.accum[lse] = fa_bound_sink_alone(x->c->profile, sink);
+    return;
+  }
+  x->want_lse.value[lse] = p->empty_lse == FA_EMPTY_POS_INF   ? INFINITY
+                           : p->empty_lse == FA_EMPTY_NEG_INF ? -INFINITY
+                                                              : 0;
+}
+
+FA_DEVICE void settle_lse(const fa_judge_job *x, const fa_judge_row *row, int64_t lse, double sum_error) {
+  const bool alone = fa_ref_sink_left_out(x->c);
+  const fa_bound_maxima maxima = {row->key_max, row->key_sum, row->max, row->sum};
+  const fa_ref_lse known =
+      alone ? fa_ref_lse_of(row->key_max, row->key_sum) : fa_ref_lse_of(row->max, row->sum);
+  fa_bound_row own = row->t;
+  if (alone) own.widest = own.alone;
+  x->want_lse.value[lse] = known.value;
+  x->want_lse.rest[lse] = known.rest;
+  x->want_lse.accum[lse] = fa_bound_row_lse(x->c, &own, fa_bound_row_error_of_sum(x->c, &maxima, &row->t),
+                                            fabs(known.value), sum_error);
+  x->want_lse.sum_error[lse] = fa_bound_row_sum(&row->t, sum_error);
 }
 
 /* A row of O from its sums, [Dv]. */
@@ -117,7 +174,8 @@ FA_DEVICE void settle_o(const fa_judge_job *x, const fa_judge_place *p, const fa
                         double sum_error) {
   const int64_t dv = x->c->dv, from = p->row * dv;
   const double unit_v = fa_bound_unit_of(p->head->largest_v);
-  const fa_settle_terms terms = fa_bound_row_o(x->c, &row->t, unit_v, row->sum, false, sum_error);
+  const fa_settle_terms terms =
+      fa_bound_row_o(x->c, &row->t, unit_v, fmax(row->sum, row->key_sum), false, sum_error);
   const bool squares = fa_bound_row_has_squares(x->c, &row->t);
   for (int64_t i = lane(); i < dv; i += WARP) {
     const double value = x->acc.value[from + i] / row->sum;
@@ -137,19 +195,14 @@ FA_DEVICE void fa_judge_settle_forward(const fa_judge_job *x, int64_t at) {
   const fa_judge_place p = place_of(x, at);
   const fa_judge_row *row = x->row + p.row;
   const int64_t lse = p.b->want_lse + p.row - p.b->first_row;
-  const bool empty = !(row->sum > 0);
+  const bool empty = !(row->key_sum > 0);
   const double sum_error = empty ? 0 : fa_bound_row_sum_error(x->c, &row->t);
   if (!empty) settle_o(x, &p, row, want_of(x, &p), sum_error);
   if (lane() != 0) return;
-  if (empty) {
-    x->want_lse.value[lse] = lse_of_empty_row(x->c->p);
-    return;
-  }
-  const fa_ref_lse known = fa_ref_lse_of(row->max, row->sum);
-  x->want_lse.value[lse] = known.value;
-  x->want_lse.rest[lse] = known.rest;
-  x->want_lse.accum[lse] = fa_bound_row_lse(x->c, &row->t, row->t.error_sum, fabs(known.value), sum_error);
-  x->want_lse.sum_error[lse] = fa_bound_row_sum(&row->t, sum_error);
+  if (empty)
+    settle_empty_row(x, p.b->sink, lse);
+  else
+    settle_lse(x, row, lse, sum_error);
 }
 
 /* Nothing is wanted of what is behind a sequence's last row. */

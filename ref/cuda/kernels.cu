@@ -2,10 +2,13 @@
 #include "ref/cuda/backward.cuh"
 #include "ref/cuda/check.cuh"
 #include "ref/cuda/dbias.cuh"
+#include "ref/cuda/dbuffer.cuh"
 #include "ref/cuda/debug.cuh"
+#include "ref/cuda/dsinks.cuh"
 #include "ref/cuda/fill.cuh"
 #include "ref/cuda/forward.cuh"
 #include "ref/cuda/load.cuh"
+#include "ref/cuda/modify.cuh"
 #include "ref/cuda/product.cuh"
 #include "ref/cuda/settle.cuh"
 

@@ -4,6 +4,7 @@
 
 #include "ref/tiles/mask.h"
 #include "ref/tiles/score.h"
+#include "ref/tiles/sink.h"
 
 #include <stdlib.h>
 
@@ -26,7 +27,8 @@ static fa_judge_block block_at(const fa_ref_call *c, const fa_ref_sequence *e, i
                           .j_end = r.j_end,
                           .want = fa_ref_q_index(c, e, h, i0, 1),
                           .want_lse = fa_ref_lse_index(c, e, h, i0),
-                          .slope = fa_ref_alibi_slope(c, e->b, h)};
+                          .slope = fa_ref_alibi_slope(c, e->b, h),
+                          .sink = fa_ref_sink(c, h)};
 }
 
 static int64_t first_byte(const fa_ref_call *c, int64_t b) {
@@ -45,23 +47,29 @@ static fa_judge_head head_of(const fa_ref_call *c, const fa_ref_sequence *e, int
                          .bytes = first_byte(c, e->b)};
 }
 
-static void list_all(const fa_ref_call *c, bool by_turn, fa_judge_lists *l) {
-  int64_t n = 0;
-  for (int64_t b = 0; b < c->p->batch; ++b)
-    for (int64_t hk = 0; hk < c->heads_kv; ++hk) {
-      const fa_ref_sequence *e = &c->entry[b];
-      fa_judge_head *head = &l->head[l->n_heads++];
-      *head = head_of(c, e, hk);
-      head->first_block = n;
-      for (int64_t m = 0; m < c->group; ++m)
-        for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) {
-          l->block[n] = block_at(c, e, fa_ref_group_member(c, hk, m), i0);
-          l->block[n].load = by_turn ? m * e->sq + i0 : l->block[n].want;
-          l->block[n++].head = l->n_heads - 1;
-        }
-      head->end_block = n;
+/* A head that some members of a group read, the first of them `member`. */
+static void list_head(const fa_ref_call *c, const fa_ref_sequence *e, int64_t hk, int64_t member,
+                      const fa_judge_room *room, fa_judge_lists *l) {
+  const int64_t some = room->apart ? 1 : c->group;
+  fa_judge_head *head = &l->head[l->n_heads++];
+  *head = head_of(c, e, hk);
+  head->members = some == c->group ? 1 : member == 0 ? c->group : 0;
+  head->first_block = l->n_blocks;
+  for (int64_t m = member; m < member + some; ++m)
+    for (int64_t i0 = 0; i0 < e->sq; i0 += FA_BLOCK_M) {
+      fa_judge_block *block = &l->block[l->n_blocks++];
+      *block = block_at(c, e, fa_ref_group_member(c, hk, m), i0);
+      block->load = room->by_turn ? m * e->sq + i0 : block->want;
+      block->head = l->n_heads - 1;
     }
-  l->n_blocks = n;
+  head->end_block = l->n_blocks;
+}
+
+static void list_all(const fa_ref_call *c, const fa_judge_room *room, fa_judge_lists *l) {
+  const int64_t some = room->apart ? 1 : c->group;
+  for (int64_t b = 0; b < c->p->batch; ++b)
+    for (int64_t hk = 0; hk < c->heads_kv; ++hk)
+      for (int64_t m = 0; m < c->group; m += some) list_head(c, &c->entry[b], hk, m, room, l);
 }
 
 static size_t wave_bytes(const fa_judge_wave *w, const fa_judge_room *room) {
@@ -118,26 +126,37 @@ static fa_status add_waves(fa_judge_lists *l, const fa_judge_room *room, fa_judg
   return FA_OK;
 }
 
+static void add_head(fa_judge_head *head, bool by_turn, int64_t queries, fa_judge_turn *t) {
+  head->key = t->keys;
+  if (by_turn) head->load = t->keys;
+  head->query = t->queries;
+  head->key_strip = t->key_strips;
+  t->n_heads += 1;
+  t->keys += head->sk;
+  t->queries += queries;
+  t->key_strips += up(head->sk, FA_STRIP);
+  t->most_sk = most(t->most_sk, head->sk);
+}
+
+/* Whether a head, with all members of its group, has room in a turn. */
+static bool has_room(const fa_judge_turn *t, const fa_judge_head *head, int64_t queries,
+                     const fa_judge_room *room) {
+  return (size_t)(t->keys + head->members * head->sk) * room->key_bytes +
+             (size_t)(t->queries + queries) * room->query_bytes <=
+         room->turn_bytes;
+}
+
 static fa_status divide(const fa_ref_call *c, fa_judge_lists *l, const fa_judge_room *room, fa_error *err) {
   fa_status status = FA_OK;
   int64_t keys = 0, queries_before = 0;
   for (int64_t n = 0; status == FA_OK && n < l->n_heads;) {
     fa_judge_turn t = {.first_head = n, .keys_before = keys, .queries_before = queries_before};
-    for (; n < l->n_heads; ++n) {
-      fa_judge_head *head = &l->head[n];
-      const int64_t queries = t.queries + head->sq * c->group;
-      if ((size_t)(t.keys + head->sk) * room->key_bytes + (size_t)queries * room->query_bytes >
-          room->turn_bytes)
-        break;
-      head->key = t.keys;
-      if (room->by_turn) head->load = t.keys;
-      head->query = t.queries;
-      t.queries = queries;
-      head->key_strip = t.key_strips;
-      t.n_heads += 1;
-      t.keys += head->sk;
-      t.key_strips += up(head->sk, FA_STRIP);
-      t.most_sk = most(t.most_sk, head->sk);
+    for (; n < l->n_heads; n += l->head[n].members) {
+      const fa_judge_head *head = &l->head[n];
+      const int64_t queries = head->sq * c->group;
+      if (!has_room(&t, head, queries, room)) break;
+      for (int64_t m = 0; m < head->members; ++m)
+        add_head(&l->head[n + m], room->by_turn, m == 0 ? queries : 0, &t);
     }
     if (t.n_heads == 0)
       return fa_fail(err, FA_ERR_MEMORY, "judge: no room for one head of %lld keys",
@@ -154,7 +173,7 @@ static fa_status divide(const fa_ref_call *c, fa_judge_lists *l, const fa_judge_
 
 fa_status fa_judge_lists_make(const fa_ref_call *c, const fa_judge_room *room, fa_judge_lists *out,
                               fa_error *err) {
-  int64_t heads = c->p->batch * c->heads_kv, blocks = 0;
+  int64_t heads = c->p->batch * (room->apart ? c->heads_q : c->heads_kv), blocks = 0;
   for (int64_t b = 0; b < c->p->batch; ++b) blocks += c->heads_q * up(c->entry[b].sq, FA_BLOCK_M);
   *out = (fa_judge_lists){.head = calloc((size_t)heads + 1, sizeof *out->head),
                           .block = calloc((size_t)blocks + 1, sizeof *out->block),
@@ -162,7 +181,7 @@ fa_status fa_judge_lists_make(const fa_ref_call *c, const fa_judge_room *room, f
                           .wave = calloc((size_t)blocks + 1, sizeof *out->wave)};
   if (!out->head || !out->block || !out->turn || !out->wave)
     return fa_fail(err, FA_ERR_MEMORY, "judge: out of memory");
-  list_all(c, room->by_turn, out);
+  list_all(c, room, out);
   return divide(c, out, room, err);
 }
 

@@ -16,7 +16,8 @@ typedef struct fa_judge_turn {
 /* Some consecutive blocks of a turn, whose pairs are in memory together. */
 typedef struct fa_judge_wave {
   int64_t first_block, n_blocks, n_heads, rows, strips, tiles, keys, pairs;
-  int64_t width, parts; /* keys of the widest block; rows times the parts that their sums are taken in, 0: one */
+  int64_t width,
+      parts; /* keys of the widest block; rows times the parts that their sums are taken in, 0: one */
 } fa_judge_wave;
 
 typedef struct fa_judge_lists {
@@ -33,6 +34,7 @@ typedef struct fa_judge_lists {
  * turn and of a wave. */
 typedef struct fa_judge_room {
   bool by_turn; /* inputs lie as the heads of a turn have them, one behind the other */
+  bool apart;   /* query heads of a group have sums of their own: fa_bound_heads_apart */
   size_t query_bytes, key_bytes, row_bytes, pair_bytes, part_bytes, turn_bytes, wave_bytes;
 } fa_judge_room;
 

@@ -1,5 +1,6 @@
 #include "ref/cuda/run.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- memory ---- */
@@ -33,6 +34,9 @@ static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, fa_judge_staged 
   x->want_dk = fa_judge_lay_out_want(a, &out->t[FA_T_DK]);
   x->want_dv = fa_judge_lay_out_want(a, &out->t[FA_T_DV]);
   x->want_dbias = fa_judge_lay_out_want(a, &out->t[FA_T_DBIAS]);
+  x->want_dsinks = fa_judge_lay_out_want(a, &out->t[FA_T_DSINKS]);
+  x->dsinks = fa_judge_take(a, out->t[FA_T_DSINKS].n, sizeof *x->dsinks);
+  fa_judge_lay_out_dbuffers(run, a);
 }
 
 /* Lists are as large however the call is divided, but for their ends. */
@@ -44,8 +48,9 @@ static size_t fixed_bytes(fa_judge_run *run) {
   for (int64_t b = 0; b < run->c->p->batch; ++b)
     blocks += run->c->heads_q * ((run->c->entry[b].sq + FA_BLOCK_M - 1) / FA_BLOCK_M);
   lay_out_fixed(run, &a, &s, &cleared);
+  fa_judge_lay_out_mod(run, &a);
   return a.used + (size_t)blocks * sizeof *run->blocks +
-         (size_t)(run->c->p->batch * run->c->heads_kv) * sizeof *run->heads + (1 << 14);
+         (size_t)(run->c->p->batch * run->c->heads_q) * sizeof *run->heads + (1 << 14);
 }
 
 /* Inputs that leave too little room are uploaded with their turn. */
@@ -65,6 +70,7 @@ static void lay_out_all(fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *t
                         size_t *fixed) {
   lay_out_fixed(run, a, there, cleared);
   *fixed = a->used;
+  fa_judge_lay_out_mod(run, a);
   if (run->by_turn) fa_judge_staged_lay_out_turn(run, a);
   fa_judge_lay_out(run->c, run->backward, &run->lists, a, &run->x, &run->sums, &run->sums_bytes);
 }
@@ -90,6 +96,7 @@ fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err) {
   char *cleared, *base;
   size_t fixed;
   fa_status status = fa_judge_run_gather(run, err);
+  if (status == FA_OK) status = fa_judge_run_program(run, err);
   if (status == FA_OK) status = divide(run, err);
   if (status == FA_OK) status = fa_judge_run_hide(run, err);
   if (status) return status;
@@ -106,6 +113,7 @@ void fa_judge_run_close(fa_judge_run *run) {
   fa_judge_lists_free(&run->lists);
   fa_judge_run_free_gathered(run);
   fa_judge_run_free_hidden(run);
+  free(run->program);
 }
 
 /* ---- launches ---- */
@@ -138,8 +146,7 @@ static int64_t items_of(const fa_judge_run *run, const fa_judge_turn *turn, cons
   p->columns = ((panel ? wave->width : f->width) + n - 1) / n;
   p->strips = (turn->most_sk + FA_WIDE_M - 1) / FA_WIDE_M;
   if (panel) return wide ? wave->n_blocks * each * p->columns : wave->tiles;
-  if (f->form == FA_JUDGE_KEY)
-    return (wide ? wave->n_heads * p->strips : turn->key_strips) * p->columns;
+  if (f->form == FA_JUDGE_KEY) return (wide ? wave->n_heads * p->strips : turn->key_strips) * p->columns;
   p->rows = wave->rows;
   p->parts = wave->parts > 0 ? wave->parts / wave->rows : 1;
   return (wide ? wave->n_blocks * each : wave->strips) * p->columns * p->parts;
@@ -245,6 +252,8 @@ fa_status fa_judge_found_says(const fa_judge_found *found, fa_error *err) {
   if (found->flags & FA_JUDGE_COARSE_LSE) return fa_fail(err, FA_ERR_UNSUPPORTED, "an LSE of 2^24 or more");
   if (found->flags & FA_JUDGE_OVERFLOW)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "what may overflow on the way");
+  if (found->flags & FA_JUDGE_NO_VALUE)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "an expression without a value");
   if (found->flags & FA_JUDGE_UNKNOWN_P) return fa_fail(err, FA_ERR_UNSUPPORTED, "a P that may be anything");
   return FA_OK;
 }

@@ -19,6 +19,7 @@ enum {
   FA_JUDGE_IN_DV,
   FA_JUDGE_IN_BIAS,
   FA_JUDGE_IN_DBIAS,
+  FA_JUDGE_IN_DSINKS,
   FA_JUDGE_IN_BITS,
   FA_JUDGE_IN_ROTATED,
   FA_JUDGE_IN_FLIP_Q,
@@ -27,7 +28,9 @@ enum {
   FA_JUDGE_IN_HIDDEN,
   FA_JUDGE_IN_VISITS,
   FA_JUDGE_IN_DEBUG,
-  FA_JUDGE_INPUTS
+  FA_JUDGE_IN_PROGRAM, /* bytes: fa_judge_program */
+  FA_JUDGE_IN_DBUFFER_0,
+  FA_JUDGE_INPUTS = FA_JUDGE_IN_DBUFFER_0 + FA_MAX_CAPTURES
 };
 
 typedef struct fa_judge_run {
@@ -43,10 +46,14 @@ typedef struct fa_judge_run {
   size_t sums_bytes;
   float *gathered[3]; /* keys, values and flips of keys in the order of sequences, where they lie elsewhere */
   unsigned char *hidden, *visits; /* pairs that are hidden, and tiles that are visited */
-  float *rotated, *times;         /* queries after rotary embedding; what lists name */
-  bool by_turn;                   /* inputs are uploaded with the turn that reads them */
-  char *turns[FA_JUDGE_INPUTS], *loaded[FA_JUDGE_INPUTS]; /* of all turns, on the host; of one, on the machine */
-  fa_judge_block *blocks;         /* of the call, on the machine */
+  char *program;                  /* score_mod with what it reads */
+  fa_judge_want want_dbuffer[FA_MAX_CAPTURES];
+  fa_judge_tensor got_dbuffer[FA_MAX_CAPTURES];
+  float *rotated, *times; /* queries after rotary embedding; what lists name */
+  bool by_turn;           /* inputs are uploaded with the turn that reads them */
+  char *turns[FA_JUDGE_INPUTS],
+      *loaded[FA_JUDGE_INPUTS]; /* of all turns, on the host; of one, on the machine */
+  fa_judge_block *blocks;       /* of the call, on the machine */
   fa_judge_head *heads;
 } fa_judge_run;
 
@@ -65,6 +72,16 @@ int64_t fa_judge_gathered_first(const fa_ref_call *c, int64_t b);
 /* Gathers what a call's sequences see in caches, and rotates. */
 fa_status fa_judge_run_gather(fa_judge_run *run, fa_error *err);
 void fa_judge_run_free_gathered(fa_judge_run *run);
+/* score_mod: reads it and what it reads, with offsets for pointers; makes pointers of them in a copy that is going to be
+ * `there` (NULL: does nothing); memory for its evaluations; and applies it to the scores of a wave, if there is one. */
+fa_status fa_judge_run_program(fa_judge_run *run, fa_error *err);
+void fa_judge_place_program(char *here, char *there);
+void fa_judge_lay_out_mod(fa_judge_run *run, fa_judge_arena *a);
+fa_status fa_judge_modify(fa_judge_run *run, const fa_judge_wave *w, fa_error *err);
+/* Gradients of the buffers that it reads: memory, cleared with what else is; the pairs of a wave; after all waves. */
+void fa_judge_lay_out_dbuffers(fa_judge_run *run, fa_judge_arena *a);
+fa_status fa_judge_add_dbuffers(fa_judge_run *run, const fa_judge_wave *w, fa_error *err);
+fa_status fa_judge_settle_dbuffers(fa_judge_run *run, fa_error *err);
 /* Sets what is to be uploaded: the inputs of its pass, and unless got is NULL the subject's outputs. */
 void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got);
 

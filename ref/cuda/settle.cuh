@@ -94,13 +94,60 @@ FA_DEVICE void settle_dv(const fa_judge_job *x, const fa_judge_head *head, int64
   if (lane() == 0) x->want_dv.scale[want] = (float)(most * unit_do);
 }
 
+/* Adds the sums of a group's other heads to its first one's, a key of `n` keys each; parts: of magnitudes. */
+FA_DEVICE void join_sums(const fa_judge_sums_of *sums, float *parts, int64_t at, int64_t n, int64_t members,
+                         int64_t width) {
+  for (int64_t i = at * width + lane(); i < (at + 1) * width; i += WARP) {
+    parts[i] = (float)fabs(sums->value[i]);
+    for (int64_t m = 1; m < members; ++m) {
+      const int64_t from = i + m * n * width;
+      parts[i] += (float)fabs(sums->value[from]);
+      sums->value[i] += sums->value[from];
+      sums->worst[i] += sums->worst[from];
+      sums->squares[i] += sums->squares[from];
+      sums->errors[i] += sums->errors[from];
+    }
+  }
+}
+
+/* After the last block of a turn, where heads have sums of their own. */
+FA_DEVICE void fa_judge_join_key(const fa_judge_job *x, int64_t at) {
+  const fa_judge_head *head = head_of_key(x, at);
+  if (head->members == 0) return;
+  join_sums(&x->dk, x->parts_dk, at, head->sk, head->members, x->c->d);
+  join_sums(&x->dv, x->parts_dv, at, head->sk, head->members, x->c->dv);
+  for (int64_t m = 1; lane() == 0 && m < head->members; ++m) {
+    x->dk_terms[at] += x->dk_terms[at + m * head->sk];
+    x->dv_exact[at] += x->dv_exact[at + m * head->sk];
+  }
+}
+
+FA_DEVICE void add_parts(const fa_judge_job *x, const float *parts, int64_t at, int64_t width, int64_t want,
+                         const fa_judge_want *w) {
+  for (int64_t i = lane(); x->parts_dk && i < width; i += WARP)
+    w->accum[want * width + i] =
+        fa_bound_add_parts(x->c, &x->io, w->accum[want * width + i], parts[at * width + i]);
+}
+
 /* After the last block of its head. */
 FA_DEVICE void fa_judge_settle_key(const fa_judge_job *x, int64_t at) {
   const fa_judge_head *head = head_of_key(x, at);
   const int64_t want = head->want + (at - head->key) * x->c->heads_kv;
-  if (head->sq == 0) return;
+  if (head->sq == 0 || head->members == 0) return;
   settle_dk(x, head, at, want);
   settle_dv(x, head, at, want);
+  add_parts(x, x->parts_dk, at, x->c->d, want, &x->want_dk);
+  add_parts(x, x->parts_dv, at, x->c->dv, want, &x->want_dv);
+}
+
+/* After all turns: the elements of dQ, and behind them those of dK. */
+FA_DEVICE void fa_judge_steepen(const fa_judge_job *x, int64_t at) {
+  const fa_ref_call *c = x->c;
+  const bool of_key = at >= x->q.n;
+  const fa_judge_want *w = of_key ? &x->want_dk : &x->want_dq;
+  const int64_t e = of_key ? at - x->q.n : at, terms = of_key ? c->max_sq * c->group : c->max_sk;
+  const double steep = fa_bound_steep(c, x->found->unit_ds, x->found->steepest);
+  if (steep > 0) w->accum[e] = fa_bound_add_steep(w->value[e], w->accum[e], (double)terms, steep);
 }
 
 #endif

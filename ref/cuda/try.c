@@ -25,12 +25,19 @@ static void set_tolerance(const fa_judge_run *run, fa_tensor_id id, bool whole, 
   o->floor = t.floor;
 }
 
+static bool is_of_buffer(fa_tensor_id id) {
+  return id >= FA_T_DBUFFER_0 && id < FA_T_DBUFFER_0 + FA_MAX_CAPTURES;
+}
+
 typedef struct sides {
   const fa_judge_want *want;
   const fa_judge_tensor *got;
 } sides;
 
-static sides sides_of(const fa_judge_job *x, fa_tensor_id id) {
+static sides sides_of(const fa_judge_run *run, fa_tensor_id id) {
+  const fa_judge_job *x = &run->x;
+  if (is_of_buffer(id))
+    return (sides){&run->want_dbuffer[id - FA_T_DBUFFER_0], &run->got_dbuffer[id - FA_T_DBUFFER_0]};
   switch (id) {
   case FA_T_O:
     return (sides){&x->want_o, &x->o};
@@ -42,13 +49,16 @@ static sides sides_of(const fa_judge_job *x, fa_tensor_id id) {
     return (sides){&x->want_dk, &x->got_dk};
   case FA_T_DV:
     return (sides){&x->want_dv, &x->got_dv};
+  case FA_T_DSINKS:
+    return (sides){&x->want_dsinks, &x->got_dsinks};
   default:
     return (sides){&x->want_dbias, &x->got_dbias};
   }
 }
 
-/* Heads are the axis before the last, but of a bias the second. */
+/* Heads are the axis before the last, but of a bias the second; dSinks are a single row, and what a buffer's axes mean nobody knows. */
 static void set_neighbours(fa_tensor_id id, const fa_want *w, fa_judge_output *o) {
+  if (w->rank == 1 || is_of_buffer(id)) return;
   const bool lse = id == FA_T_LSE, bias = id == FA_T_DBIAS, batch = lse ? w->rank == 3 : w->rank == 4;
   o->n_heads = bias ? w->shape[1] : w->shape[w->rank - 2];
   o->head_step = bias ? w->shape[2] : 1;
@@ -57,7 +67,7 @@ static void set_neighbours(fa_tensor_id id, const fa_want *w, fa_judge_output *o
 }
 
 static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const fa_want *w, double doubt) {
-  const sides s = sides_of(&run->x, id);
+  const sides s = sides_of(run, id);
   fa_row_check row;
   fa_compare_row(w, 0, &row);
   fa_judge_output out = {.want = *s.want,
@@ -155,7 +165,7 @@ static uint64_t digest_of(const output *o, uint64_t before) {
 static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, fa_verdict *v) {
   const fa_stats_row row = {c->n, c->n_diffuse, c->sum, c->sum_squares, c->diffuse_squares};
   v->count += c->count;
-  fa_stats_add_row(stats, &row);
+  if (!is_of_buffer(o->id)) fa_stats_add_row(stats, &row); /* an element's terms are dependent */
   keep_worst(o, c, v);
 }
 
@@ -205,7 +215,7 @@ typedef struct compared {
 static void add_output(const fa_judge_run *run, const fa_tensors *got, fa_tensor_id id, compared *all) {
   const fa_want *w = &run->c->out->t[id];
   const int64_t items = fa_judge_items(id, w);
-  if (items == 0) return;
+  if (items == 0 || !got->t[id].data) return; /* nothing is wanted, or nothing there */
   all->o[all->n++] = (output){.id = id,
                               .want = w,
                               .got = &got->t[id],
@@ -216,9 +226,11 @@ static void add_output(const fa_judge_run *run, const fa_tensors *got, fa_tensor
 }
 
 static compared outputs_of(const fa_judge_run *run, const fa_tensors *got) {
-  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS};
+  static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV, FA_T_DBIAS, FA_T_DSINKS};
   compared all = {0};
-  for (int i = run->backward ? 2 : 0; i < (run->backward ? 6 : 2); ++i) add_output(run, got, ids[i], &all);
+  for (int i = run->backward ? 2 : 0; i < (run->backward ? 7 : 2); ++i) add_output(run, got, ids[i], &all);
+  for (int k = 0; k < FA_MAX_CAPTURES && run->backward; ++k)
+    add_output(run, got, (fa_tensor_id)(FA_T_DBUFFER_0 + k), &all);
   return all;
 }
 
@@ -234,7 +246,7 @@ static fa_status find_steepest(fa_judge_run *run, fa_error *err) {
   fa_wants *out = run->c->out;
   fa_judge_found found = {.steepest = 1};
   fa_status status = FA_OK;
-  if (run->backward && run->c->p->softcap > 0) status = fa_judge_run_found(run, &found, err);
+  if (run->backward && fa_bound_has_chain(run->c->p)) status = fa_judge_run_found(run, &found, err);
   out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = found.steepest;
   return status;
 }
@@ -306,9 +318,10 @@ static void take_debug(const fa_tensor *debug, fa_judge_job *x) {
 static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_compare_options *options,
                              fa_judge_trial *t, fa_error *err) {
   const fa_wants *out = run->c->out;
-  if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n == 0) return FA_OK;
+  if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n + out->t[FA_T_DSINKS].n == 0) return FA_OK;
   compared all = outputs_of(run, got);
   take_debug(&got->t[FA_T_P_DEBUG], &run->x);
+  run->x.debug_without_zeros = options->recorded;
   fa_status status = launch_all(run, &all, options->doubt, err);
   if (status == FA_OK) status = fetch(run, &all, err);
   fa_judge_found *found = (fa_judge_found *)all.fetched;
@@ -332,8 +345,9 @@ static fa_status compare_caches(fa_ref_call *c, const fa_tensors *got, const fa_
   for (int i = 0; i < 2 && status == FA_OK; ++i) {
     const fa_want *w = &c->out->t[ids[i]];
     fa_verdict *v = &t->verdict[t->n];
-    status = w->n > 0 ? fa_compare_tensor(ids[i], c->p, c->in, w, &got->t[ids[i]], options, v, err) : FA_OK;
-    if (status != FA_OK || w->n == 0) continue;
+    const bool is_there = w->n > 0 && got->t[ids[i]].data;
+    status = is_there ? fa_compare_tensor(ids[i], c->p, c->in, w, &got->t[ids[i]], options, v, err) : FA_OK;
+    if (status != FA_OK || !is_there) continue;
     v->rank = got->t[ids[i]].rank;
     v->dtype = got->t[ids[i]].dtype;
     ++t->n;

@@ -5,7 +5,8 @@
 #include "ref/compare/verdict.h"
 #include "ref/cuda/judge.h"
 
-enum { FA_JUDGE_OUTPUTS = 9 }; /* O, LSE, dropout's matrix, dQ, dK, dV, dBias; caches */
+/* O, LSE, dropout's matrix, dQ, dK, dV, dBias, dSinks; caches; gradients of captured buffers */
+enum { FA_JUDGE_OUTPUTS = 10 + FA_MAX_CAPTURES };
 
 typedef struct fa_judge_trial {
   int n;
@@ -18,7 +19,7 @@ typedef struct fa_judge_trial {
   const char *doubt; /* why not, a few words for a count; NULL: it did pass */
 } fa_judge_trial;
 
-/* Compares the subject's O and LSE, or with backward its gradients, computed from these; adds to the trial, which is
+/* Compares the subject's O and LSE, as far as they are there, or with backward its gradients, computed from these; adds to the trial, which is
  * {.passed = true} before the first call. options->doubt > 0 says how far bounds may be off. */
 fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                        const fa_ref_options *opt, const fa_compare_options *options, bool backward,

@@ -146,6 +146,22 @@ FA_BOTH fa_pair_gradient fa_element_gradient(const fa_pair_limits *r, double p, 
   return out;
 }
 
+/* Of a row whose P is already narrow when dS = P (Z dP - delta) is formed. */
+typedef struct fa_lost_weights {
+  double per_unit, k_d, e_delta, u_dp, delta; /* as in fa_pair_limits */
+  double floor;                               /* what a P below the normal range loses */
+} fa_lost_weights;
+
+/* What that is: times the difference, which has errors of its own, and the slope of the score chain. */
+FA_BOTH float fa_element_lost_weight(const fa_lost_weights *r, double p, double dp, float e, float d,
+                                     double z, double slope) {
+  const double size = (z * fabs(dp) + fabs(r->delta)) * r->per_unit;
+  const double by = fabs(z * dp - r->delta) * r->per_unit;
+  const double error = z * r->k_d * d + r->e_delta + r->u_dp * size;
+  const double lost = fmin(r->floor, p * (1 + e));
+  return (float)(lost * (by + error) * slope * 1.0001);
+}
+
 typedef struct fa_pair_squares {
   float w2, g2, exact; /* exact: what w2 lacks because p is near 1 */
 } fa_pair_squares;

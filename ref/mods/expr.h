@@ -56,7 +56,6 @@ void fa_ref_expr_explain(const fa_ref_expr *x, int lane, char *text, size_t size
 typedef struct fa_ref_function_error {
   double eps, floor;
 } fa_ref_function_error;
-fa_ref_function_error fa_ref_function_error_of(fa_expr_op op, bool fast);
 
 /* After fa_ref_expr_eval of n pairs: derivatives of the root with respect to every node, in reverse mode. The
  * expression must be a tree. */

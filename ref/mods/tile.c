@@ -1,5 +1,6 @@
 /* Applies mask_mod and score_mod to pairs and scores. */
 #include "ref/mods/tile.h"
+#include "ref/mods/score_step.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -124,18 +125,6 @@ void fa_ref_mods_score(const fa_ref_mod_row *r, const uint8_t *hidden, double *s
 
 /* ---- backward ---- */
 
-/* Derivative with respect to the score in one lane. */
-static void score_slope(const fa_ref_expr *x, int lane, double *value, double *error) {
-  *value = *error = 0;
-  for (int node = 0; node < x->e->n; ++node) {
-    double v, e;
-    if (x->e->node[node].op != FA_EXPR_SCORE) continue;
-    fa_ref_expr_share(x, node, lane, &v, &e);
-    *value += v;
-    *error += e;
-  }
-}
-
 void fa_ref_mods_derivative(const fa_ref_mod_row *r, const double *before, double *ds) {
   fa_ref_expr *x = &r->m->score;
   if (x->e->n == 0) return;
@@ -146,20 +135,11 @@ void fa_ref_mods_derivative(const fa_ref_mod_row *r, const double *before, doubl
     for (int lane = 0; lane < p.n; ++lane) {
       double v, e;
       if (ds[at + lane] == 0) continue;
-      score_slope(x, lane, &v, &e);
+      fa_mod_slope(x, lane, &v, &e);
       if (isnan(v)) fail(r, true, p.j0 + lane, x, lane, "column 1: no finite derivative");
       ds[at + lane] *= isnan(v) ? 0 : v;
     }
   }
-}
-
-/* Clamped, so that products with zeros stay zeros; beyond the clamp nothing is known anyway. */
-static float up(double x) {
-  return x < 0x1p50 ? (float)(x * (1 + 0x1p-22)) : 0x1p50f;
-}
-
-static double times(double a, double b) {
-  return isinf(a) || isinf(b) ? INFINITY : a * b;
 }
 
 /* Fails if rounding decides whether the score exists, or if the expression amplifies errors so much that
@@ -168,8 +148,8 @@ static void check_error(const fa_ref_mod_row *r, const fa_ref_expr *t, int lane,
   const int64_t at = (int64_t)t->e->root * FA_EXPR_LANES + lane;
   const double error = t->error[at];
   char text[96];
-  if (error == INFINITY || (isinf(t->value[at]) && error > 0)) fail(r, true, j, t, lane, NULL);
-  if (!(error > 16 && error > 8 * before) || error == INFINITY) return;
+  if (fa_mod_is_unsure(t->value[at], error)) fail(r, true, j, t, lane, NULL);
+  if (!fa_mod_amplifies(error, before)) return;
   snprintf(text, sizeof text, "column 1: rounding in f32 may move the score by %.3g", error);
   fail(r, true, j, t, lane, text);
 }
@@ -190,15 +170,13 @@ void fa_ref_mods_errors(const fa_ref_mod_row *r, const double *before, const uin
     for (int lane = 0; lane < p.n; ++lane) {
       const int64_t j = at + lane;
       double v = 0, v_error = 0;
-      e[j] = hidden[j] ? 0 : up(error[lane]);
+      e[j] = hidden[j] ? 0 : fa_mod_up(error[lane]);
       if (!hidden[j]) check_error(r, t, lane, p.j0 + lane, e_before[j]);
       if (!cap) continue;
-      if (!hidden[j]) score_slope(t, lane, &v, &v_error);
+      if (!hidden[j]) fa_mod_slope(t, lane, &v, &v_error);
       if (isnan(v) || v_error == INFINITY)
         fail(r, true, p.j0 + lane, t, lane, isnan(v) ? no_derivative : unsure_derivative);
-      v = isnan(v) ? 0 : fabs(v);
-      cap_err[j] = up(times(cap[j], v_error) + times(cap_err[j], v + v_error) + 0x1p-23 * cap[j] * v);
-      cap[j] = up(cap[j] * v);
+      fa_mod_chain(v, v_error, &cap[j], &cap_err[j]);
     }
   }
 }

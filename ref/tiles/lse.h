@@ -26,6 +26,34 @@ FA_BOTH fa_ref_lse fa_ref_lse_of(double max, double sum) {
   return out;
 }
 
+/* ---- with a head's sink ---- */
+
+/* The LSE that is returned leaves the sinks out. */
+FA_BOTH bool fa_ref_sink_left_out(const fa_ref_call *c) {
+  return c->p->sinks.present && !c->p->sinks.in_lse;
+}
+
+/* A row's largest logit and sum of exponentials with its sink, which there is; by: what sums of the keys are multiplied by. */
+typedef struct fa_ref_joined {
+  double m, l, by;
+} fa_ref_joined;
+FA_BOTH fa_ref_joined fa_ref_sink_joined(double m, double l, double sink) {
+  fa_ref_joined out;
+  out.m = fmax(m, sink);
+  out.by = exp(m - out.m);
+  out.l = l * out.by + exp(sink - out.m);
+  return out;
+}
+
+/* log(exp(keys) + exp(sink)) */
+FA_BOTH fa_ref_lse fa_ref_sink_add(fa_ref_lse keys, double sink) {
+  if (sink == -INFINITY || keys.value == INFINITY) return keys; /* +inf: the sign of a row without keys */
+  const double top = fmax(keys.value, sink);
+  return fa_ref_lse_of(top, exp(keys.value - top + keys.rest) + exp(sink - top));
+}
+
+/* ---- of a call on the CPU ---- */
+
 /* Turns n scores into P; -inf becomes 0. */
 void fa_ref_lse_probabilities(const fa_rows *rows, double *x, int64_t n, fa_ref_lse lse);
 

@@ -8,11 +8,7 @@
 
 /* The logit of query head h's sink; -inf: it has none. */
 double fa_ref_sink(const fa_ref_call *c, int64_t h);
-/* The LSE that is returned leaves the sinks out. */
-bool fa_ref_sink_left_out(const fa_ref_call *c);
 /* After a block's last tile: w->key_m and w->key_l are what the keys alone have, and m, l and acc get the sink. */
 void fa_ref_sink_join(const fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w);
-/* log(exp(keys) + exp(sink)) */
-fa_ref_lse fa_ref_sink_add(fa_ref_lse keys, double sink);
 
 #endif

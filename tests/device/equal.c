@@ -29,9 +29,9 @@ static void compare_bound(two_judges *to, fa_tensor_id id, int64_t e, const char
     return;
   }
   if (!isfinite(cpu)) return;
-  const double off = fabs(cpu - machine),
-               most = (0x1p-16 + (double)n * 0x1p-24) * whole + (double)n * 0x1p-136;
-  if (whole > 0 && off / whole > to->bound) to->bound = off / whole;
+  const double off = fabs(cpu - machine), lost = (double)n * 0x1p-136,
+               most = (0x1p-16 + (double)n * 0x1p-24) * whole + lost;
+  if (off > lost && off / whole > to->bound) to->bound = off / whole;
   if (off > most) note(to, id, e, what, cpu, machine);
 }
 
@@ -50,7 +50,8 @@ static void compare_want(two_judges *to, fa_tensor_id id, const fa_want *cpu, co
     if (isnan(cpu->value[e])) continue;
     compare_bound(to, id, e, "quant", cpu->quant[e], machine->quant[e], bound, n);
     compare_bound(to, id, e, "accum", cpu->accum[e], machine->accum[e], bound, n);
-    compare_bound(to, id, e, "noise", cpu->noise[e], machine->noise[e], fmax(bound, cpu->noise[e]), n);
+    if (cpu->noise)
+      compare_bound(to, id, e, "noise", cpu->noise[e], machine->noise[e], fmax(bound, cpu->noise[e]), n);
     if (!isfinite(cpu->value[e]) || !isfinite(bound)) continue;
     if (off > 0x1p-20 * bound + 0x1p-48 * size) note(to, id, e, "value", cpu->value[e], machine->value[e]);
     if (bound > 0 && off / bound > to->value) to->value = off / bound;
@@ -93,6 +94,11 @@ static void compare_backward(const call *x, const fa_wants *forward, two_judges 
     compare_want(to, FA_T_DV, &cpu.t[FA_T_DV], &machine.t[FA_T_DV], rows);
     if (x->p->bias.grad)
       compare_want(to, FA_T_DBIAS, &cpu.t[FA_T_DBIAS], &machine.t[FA_T_DBIAS], x->p->seqlen_k);
+    if (x->p->sinks.grad)
+      compare_want(to, FA_T_DSINKS, &cpu.t[FA_T_DSINKS], &machine.t[FA_T_DSINKS], x->p->seqlen_q);
+    for (int k = 0; k < FA_MAX_CAPTURES; ++k)
+      compare_want(to, (fa_tensor_id)(FA_T_DBUFFER_0 + k), &cpu.t[FA_T_DBUFFER_0 + k],
+                   &machine.t[FA_T_DBUFFER_0 + k], x->p->seqlen_q * x->p->seqlen_k);
     const double steepest = cpu.t[FA_T_DQ].steepest, also = machine.t[FA_T_DQ].steepest;
     CHECK_MSG(fabs(steepest - also) <= 1e-5 * steepest, "%g and %g", steepest, also);
     fa_wants_free(&machine);
@@ -100,27 +106,42 @@ static void compare_backward(const call *x, const fa_wants *forward, two_judges 
   fa_wants_free(&cpu);
 }
 
-void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
+/* Scalar float32; tensor cores, whose operands may be split in parts, and keys too; and what recorded runs are judged by. */
+enum { CLAIMS = 3 };
+static void claim(int which, const fa_problem *p, fa_profile *out) {
+  if (which == 0)
+    fa_backend_ref_f32.profile(NULL, p, out);
+  else if (which == 1)
+    fa_backend_host.profile(NULL, p, out);
+  else
+    *out = fa_profile_get(p->family == FA_MEMEFF ? "recorded-memeff" : "recorded", p->dtype);
+}
+
+/* The same call by one of these. */
+static void compare_claimed(call *x, int which, bool generic, two_judges *to) {
   fa_profile profile;
+  fa_wants forward;
+  claim(which, x->p, &profile);
+  x->opt = (fa_ref_options){.n_threads = 1, .profile = &profile, .generic = generic};
+  if (fa_judge_refused(x->p, &x->in, &x->opt, x->p->backward)) {
+    ++to->refused;
+    return;
+  }
+  ++to->calls;
+  compare_forward(x, &forward, to);
+  if (x->p->backward) compare_backward(x, &forward, to);
+  fa_wants_free(&forward);
+}
+
+void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
+  const fa_run_options run = {.passes = FA_PASS_FORWARD | (c->problem.backward ? FA_PASS_BACKWARD : 0),
+                              .n_threads = 1};
   fa_outcome outcome;
   fa_error err = {""};
   call x = {.p = &c->problem, .m = m};
-  fa_wants forward;
-  fa_backend_ref_f32.profile(NULL, x.p, &profile);
-  x.opt = (fa_ref_options){.n_threads = 1, .profile = &profile, .generic = fa_case_is_generic(c)};
   REQUIRE(fa_case_build(c, &x.in, &err) == FA_OK && fa_tensors_clone(&x.got, &x.in, &err) == FA_OK);
-  const bool backward = x.p->backward;
-  if (fa_judge_refused(x.p, &x.in, &x.opt, backward)) {
-    ++to->refused;
-  } else {
-    const fa_run_options run = {.passes = FA_PASS_FORWARD | (backward ? FA_PASS_BACKWARD : 0),
-                                .n_threads = 1};
-    REQUIRE(fa_backend_ref_f32.run(NULL, x.p, &x.got, &run, &outcome, &err) == FA_OK);
-    ++to->calls;
-    compare_forward(&x, &forward, to);
-    if (backward) compare_backward(&x, &forward, to);
-    fa_wants_free(&forward);
-  }
+  REQUIRE(fa_backend_ref_f32.run(NULL, x.p, &x.got, &run, &outcome, &err) == FA_OK);
+  for (int i = 0; i < CLAIMS; ++i) compare_claimed(&x, i, fa_case_is_generic(c), to);
   fa_tensors_free(&x.got);
   fa_tensors_free(&x.in);
 }

@@ -1,5 +1,6 @@
 #include "tests/device/subject.h"
 
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "fuzz/generate/draw.h"
 #include "gpu/backend.h"
@@ -13,6 +14,13 @@ void make_subject(const char *profile, int64_t index, subject *s) {
   fa_error err = {""};
   memset(s, 0, sizeof *s);
   REQUIRE(fa_generate(profile, 5, index, &s->c, &err) == FA_OK);
+  REQUIRE(fa_case_build(&s->c, &s->in, &err) == FA_OK);
+}
+
+void make_given(const char *text, subject *s) {
+  fa_error err = {""};
+  memset(s, 0, sizeof *s);
+  CHECK_MSG(fa_case_from_text(text, &s->c, &err) == FA_OK, "%s", err.text);
   REQUIRE(fa_case_build(&s->c, &s->in, &err) == FA_OK);
 }
 

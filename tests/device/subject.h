@@ -13,6 +13,7 @@ typedef struct subject {
 
 /* Case `index` of a profile of random cases: its data, and then what ref-f32 makes of them; or both. */
 void make_subject(const char *profile, int64_t index, subject *s);
+void make_given(const char *text, subject *s); /* of a case as JSON */
 void run_made(subject *s);
 void run_subject(const char *profile, int64_t index, subject *s);
 void free_subject(subject *s);

@@ -103,6 +103,7 @@ int main(void) {
   test_known(OLD_RECORDS, "is not of this call");
   test_honest("rate-host", 40);
   test_honest("everything", 20);
+  test_honest("sinks", 12);
   judge_one("rate-host", 0, ALL_PASS, false, "a canary lives");
   judge_one("rate-host", 0, NOTHING, true, NULL);
   judge_one("rate-host", 0, TWO_RECORDS, true, "two records of one call differ");

@@ -126,6 +126,17 @@ static void test_padding(fa_judge_machine *m) {
   free_subject(&s);
 }
 
+/* An expression without a value makes the case wrong, and what is wrong with it is the CPU's to say. */
+static void test_no_value(fa_judge_machine *m) {
+  subject s;
+  make_given("{\"family\":\"flex\",\"dtype\":\"f32\",\"seqlen_q\":9,\"score_mod\":\"log(score - "
+             "3)\",\"backward\":false}",
+             &s);
+  run_made(&s);
+  expect(&s, m, false, FA_ERR_INPUT, FA_UNTESTED, "log of ");
+  free_subject(&s);
+}
+
 /* ---- machines that lie or fail ---- */
 
 typedef struct liar {
@@ -249,12 +260,14 @@ int main(int argc, char **argv) {
   test_same("flex", 12, m, &counts);
   test_same("memeff", 12, m, &counts);
   test_same("sinks", 12, m, &counts);
+  test_same("quantized", 6, m, &counts);
   fa_judged_text(&counts, text);
   puts(text);
   CHECK(counts.gpu > 20 && counts.both > 20 && counts.cpu > 0);
   test_wrong(m);
   test_debug_matrix(m);
   test_padding(m);
+  test_no_value(m);
   test_liars(m);
   test_mean(m);
   fa_judge_machine_host_free(m);

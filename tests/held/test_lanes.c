@@ -2,7 +2,8 @@
  * tests/ref/recorded/lanes.txt holds.
  *
  * usage: test_ref_lanes [--write]    (from the top of the source tree) */
-#include "ref/mods/lane.h"
+#include "ref/mods/lane_ints.h"
+#include "ref/mods/lane_slopes.h"
 #include "tests/held/drawn.h"
 #include "tests/held/tally.h"
 #include "tests/support/check.h"

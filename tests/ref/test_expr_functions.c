@@ -1,7 +1,8 @@
 /* Bounds of the functions of expressions that have a case of their own, against long double and float32 at numbers
  * drawn from the intervals of their arguments, and of their derivatives. */
 #include "cases/base/rng.h"
-#include "ref/mods/lane.h"
+#include "ref/mods/lane_ints.h"
+#include "ref/mods/lane_slopes.h"
 #include "tests/support/check.h"
 
 #include <float.h>
@@ -67,8 +68,8 @@ static void test_one_argument(fa_rng *r) {
     const real sx = 1 / (1 + expl(-(real)x)), rest = 1 / (1 + expl((real)x));
     judge("erf", in, none, erfs, x, 0, erfl(x), erff(f));
     judge("sigmoid", in, none, y, x, 0, sx, s);
-    judge("floor", in, none, fa_lane_step(floor, in), x, 0, floorl(x), floorf(f));
-    judge("ceil", in, none, fa_lane_step(ceil, in), x, 0, ceill(x), ceilf(f));
+    judge("floor", in, none, fa_lane_step(FA_EXPR_FLOOR, in), x, 0, floorl(x), floorf(f));
+    judge("ceil", in, none, fa_lane_step(FA_EXPR_CEIL, in), x, 0, ceill(x), ceilf(f));
     judge("slope of erf", in, none, fa_lane_erf_slope(in), x, 0, slope_of_erf * expl(-(real)x * (real)x),
           (float)slope_of_erf * expf(-(f * f)));
     judge("slope of sigmoid", in, none, fa_lane_sigmoid_slope(y), x, 0, sx * rest, s * (1 - s));

@@ -26,8 +26,12 @@ static fa_status pairs(fa_judge_run *run, const fa_judge_turn *turn, const fa_ju
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_do, w->rows, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_delta, w->rows, err);
   if (status == FA_OK) status = fa_judge_multiply(run, turn, w, products, 4, err);
+  if (status == FA_OK) status = fa_judge_modify(run, w, err);
   if (status == FA_OK) status = differentiate(run, w, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dbias, c->out->t[FA_T_DBIAS].n, err);
+  if (status == FA_OK)
+    status = fa_judge_launch(run, FA_JUDGE_KERNEL_add_dsinks, c->out->t[FA_T_DSINKS].n, err);
+  if (status == FA_OK) status = fa_judge_add_dbuffers(run, w, err);
   return status;
 }
 
@@ -63,15 +67,29 @@ static fa_status wave(fa_judge_run *run, const fa_judge_turn *turn, const fa_jud
 
 static fa_status end(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *w, fa_error *err) {
   (void)w;
-  return fa_judge_launch(run, FA_JUDGE_KERNEL_settle_key, turn->keys, err);
+  fa_status status = FA_OK;
+  if (run->x.parts_dk) status = fa_judge_launch(run, FA_JUDGE_KERNEL_join_key, turn->keys, err);
+  return status == FA_OK ? fa_judge_launch(run, FA_JUDGE_KERNEL_settle_key, turn->keys, err) : status;
+}
+
+/* What takes all heads: how steep the score chain is, and gradients that are summed over rows. */
+static fa_status finish(fa_judge_run *run, fa_error *err) {
+  const fa_wants *out = run->c->out;
+  const bool steep = fa_bound_has_chain(run->c->p) && run->c->profile->floor_operand > 0;
+  fa_status status = FA_OK;
+  if (steep)
+    status = fa_judge_launch(run, FA_JUDGE_KERNEL_steepen, out->t[FA_T_DQ].n + out->t[FA_T_DK].n, err);
+  if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dbias, out->t[FA_T_DBIAS].n, err);
+  if (status == FA_OK)
+    status = fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dsinks, out->t[FA_T_DSINKS].n > 0, err);
+  if (status == FA_OK) status = fa_judge_settle_dbuffers(run, err);
+  return status;
 }
 
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err) {
   fa_status status = fa_judge_run_open(run, err);
   if (status == FA_OK) status = fa_judge_run_turns(run, wave, end, err);
-  return status == FA_OK
-             ? fa_judge_launch(run, FA_JUDGE_KERNEL_settle_dbias, run->c->out->t[FA_T_DBIAS].n, err)
-             : status;
+  return status == FA_OK ? finish(run, err) : status;
 }
 
 static fa_status compute(fa_judge_run *run, fa_judge_found *found, fa_error *err) {
@@ -82,6 +100,9 @@ static fa_status compute(fa_judge_run *run, fa_judge_found *found, fa_error *err
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dk, &out->t[FA_T_DK], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dv, &out->t[FA_T_DV], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dbias, &out->t[FA_T_DBIAS], err);
+  if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dsinks, &out->t[FA_T_DSINKS], err);
+  for (int k = 0; status == FA_OK && k < FA_MAX_CAPTURES; ++k)
+    status = fa_judge_run_fetch(run, &run->want_dbuffer[k], &out->t[FA_T_DBUFFER_0 + k], err);
   return status;
 }
 
@@ -95,9 +116,9 @@ fa_status fa_judge_backward(fa_judge_machine *m, const fa_problem *p, const fa_t
   run.input[FA_JUDGE_IN_O] = *given_o;
   run.input[FA_JUDGE_IN_LSE] = *given_lse;
   fa_status status = fa_judge_call_init(&c, p, in, opt, true, out, err);
-  if (status == FA_OK && (out->t[FA_T_DQ].n > 0 || out->t[FA_T_DK].n > 0))
+  if (status == FA_OK && out->t[FA_T_DQ].n + out->t[FA_T_DK].n + out->t[FA_T_DSINKS].n > 0)
     status = compute(&run, &found, err);
-  out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = p->softcap > 0 ? found.steepest : 1;
+  out->t[FA_T_DQ].steepest = out->t[FA_T_DK].steepest = fa_bound_has_chain(p) ? found.steepest : 1;
   fa_judge_run_close(&run);
   fa_judge_call_free(&c);
   if (status != FA_OK) fa_wants_free(out);

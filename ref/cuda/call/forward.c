@@ -19,6 +19,7 @@ static fa_status wave(fa_judge_run *run, const fa_judge_turn *turn, const fa_jud
   };
   fa_status status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_query, w->rows, err);
   if (status == FA_OK) status = fa_judge_multiply(run, turn, w, scores, x->turned_q ? 3 : 2, err);
+  if (status == FA_OK) status = fa_judge_modify(run, w, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_scores, w->rows, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_weigh, w->rows, err);
   if (status == FA_OK) status = fa_judge_multiply(run, turn, w, values, c->generic ? 4 : 3, err);

@@ -10,7 +10,7 @@
 #define MOST_BYTES ((int64_t)64 << 20)
 
 bool fa_judge_hides(const fa_ref_call *c) {
-  return c->p->block_sparse.present || c->mods;
+  return c->p->block_sparse.present || (c->mods && c->mods->mask.n > 0);
 }
 
 static int64_t hidden_bytes(const fa_ref_call *c) {

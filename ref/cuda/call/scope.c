@@ -7,10 +7,6 @@ static const char *of_problem(const fa_problem *p, const fa_tensors *in) {
   if (p->family == FA_MERGE) return fa_family_name(p->family);
   if (p->dtype != FA_F16 && p->dtype != FA_BF16 && p->dtype != FA_F32) return fa_dtype_name(p->dtype);
   if (p->quantized.present) return "operands of 8 bits";
-  if (p->score_mod) return "expressions";
-  for (int k = 0; k < p->n_captures; ++k)
-    if (in->t[FA_T_DBUFFER_0 + k].data) return "gradients of captured buffers";
-  if (p->sinks.present) return "sinks";
   if (in->t[FA_T_DROPOUT_KEEP].data) return "a recorded mask of dropout";
   return NULL;
 }
@@ -22,9 +18,7 @@ static const char *of_profile(const fa_problem *p, const fa_ref_options *opt, bo
   if (fa_bound_scores_scatter(&c) || fa_bound_dp_scatters(&c)) return "coarse operands";
   if (!backward) return NULL;
   if (f->delta != FA_DELTA_STORED_O || f->u_delta > 0) return "another delta";
-  if (f->p_kept || f->u_p_in_ds > 0) return "a P that is kept";
-  if (f->gqa_partials_in_io && p->heads_q != p->heads_kv) return "rounded parts of a group";
-  if (p->softcap > 0 && f->floor_operand > 0) return "softcap of split operands";
+  if (f->p_kept) return "a P that is kept";
   return NULL;
 }
 

@@ -24,6 +24,7 @@ void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors
       {FA_JUDGE_IN_DK, FA_T_DK, true, true},
       {FA_JUDGE_IN_DV, FA_T_DV, true, true},
       {FA_JUDGE_IN_DBIAS, FA_T_DBIAS, true, true},
+      {FA_JUDGE_IN_DSINKS, FA_T_DSINKS, true, true},
       {FA_JUDGE_IN_DEBUG, FA_T_P_DEBUG, false, true},
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
@@ -32,6 +33,8 @@ void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors
     if (table[i].id == FA_T_P_DEBUG && run->backward) continue;
     run->input[table[i].to] = (table[i].output ? got : in)->t[table[i].id];
   }
+  for (int k = 0; k < FA_MAX_CAPTURES && run->backward && got; ++k)
+    run->input[FA_JUDGE_IN_DBUFFER_0 + k] = got->t[FA_T_DBUFFER_0 + k];
 }
 
 /* ---- what is uploaded at once ---- */
@@ -44,7 +47,8 @@ static bool comes_by_turn(const fa_judge_run *run, int i) {
 
 bool fa_judge_staged_may_turn(const fa_judge_run *run) {
   const fa_ref_call *c = run->c;
-  return !fa_judge_gathers(c) && !c->rotated.q && !c->topk && !fa_judge_hides(c);
+  const bool apart = run->backward && fa_bound_heads_apart(c);
+  return !fa_judge_gathers(c) && !c->rotated.q && !c->topk && !fa_judge_hides(c) && !apart;
 }
 
 void fa_judge_staged_lay_out(const fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *s) {
@@ -169,7 +173,8 @@ static void fill_turns(fa_judge_run *run, char *to) {
 void fa_judge_staged_lay_out_turn(fa_judge_run *run, fa_judge_arena *a) {
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) {
     const fa_judge_turn *most = &run->lists.most_of_turn;
-    if (comes_by_turn(run, i)) run->loaded[i] = fa_judge_take(a, rows_of_turn(most, i), (size_t)row_bytes(run, i));
+    if (comes_by_turn(run, i))
+      run->loaded[i] = fa_judge_take(a, rows_of_turn(most, i), (size_t)row_bytes(run, i));
   }
 }
 
@@ -221,6 +226,7 @@ void fa_judge_staged_fill(fa_judge_run *run, const fa_judge_staged *here, const 
   memcpy(here->block, run->lists.block, (size_t)run->lists.n_blocks * sizeof *here->block);
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
     if (here->input[i]) copy_whole(run, &run->input[i], here->input[i]);
+  fa_judge_place_program(here->input[FA_JUDGE_IN_PROGRAM], there->input[FA_JUDGE_IN_PROGRAM]);
   if (run->by_turn) fill_turns(run, turns);
 }
 
@@ -231,11 +237,14 @@ static fa_judge_tensor tensor_of(const fa_judge_run *run, const fa_judge_staged 
 
 void fa_judge_staged_use(fa_judge_run *run, const fa_judge_staged *there) {
   fa_judge_job *x = &run->x;
-  fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,      &x->k,         &x->v,      &x->d_o,     &x->o,
-                                          &x->lse,    &x->dlse,      &x->got_dq, &x->got_dk,  &x->got_dv,
-                                          &x->bias,   &x->got_dbias, &x->bits,   &x->rotated, &x->flip_q,
-                                          &x->flip_k, &x->times,     &x->hidden, &x->visits,  &x->debug};
-  for (int i = 0; i < FA_JUDGE_INPUTS; ++i) *to[i] = tensor_of(run, there, i);
+  fa_judge_tensor *to[FA_JUDGE_IN_PROGRAM] = {
+      &x->q,       &x->k,      &x->v,      &x->d_o,   &x->o,         &x->lse,        &x->dlse,
+      &x->got_dq,  &x->got_dk, &x->got_dv, &x->bias,  &x->got_dbias, &x->got_dsinks, &x->bits,
+      &x->rotated, &x->flip_q, &x->flip_k, &x->times, &x->hidden,    &x->visits,     &x->debug};
+  for (int i = 0; i < FA_JUDGE_IN_PROGRAM; ++i) *to[i] = tensor_of(run, there, i);
+  for (int k = 0; k < FA_MAX_CAPTURES; ++k)
+    run->got_dbuffer[k] = tensor_of(run, there, FA_JUDGE_IN_DBUFFER_0 + k);
+  x->mod.program = (const fa_judge_program *)(const void *)there->input[FA_JUDGE_IN_PROGRAM];
   x->c = there->c;
   x->q_step = run->by_turn ? 1 : run->c->heads_q;
   x->k_step = run->by_turn ? 1 : run->c->heads_kv;
