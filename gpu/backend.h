@@ -76,6 +76,10 @@ typedef struct fa_backend {
    * thread calls anything else. Errors are reported by the call that needs the result, as if there had been
    * no prepare. */
   void (*prepare)(void *self);
+  /* NULL: of those that are open in a process, one works at a time. Or: says, before any is opened, how many will be
+   * open and at work at once in this process, each opened by a thread of its own that alone uses it. They
+   * share what the process has once, such as a GPU's context: what ends that ends it for all. */
+  void (*lanes)(int n);
   /* NULL (everything is delivered in the harness's conventions, and profile says the arithmetic), or: what the
    * subject says about itself where this problem is concerned. p NULL: in general, for f32. */
   void (*declare)(void *self, const fa_problem *p, fa_declaration *out);

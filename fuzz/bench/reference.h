@@ -13,9 +13,10 @@
 int fa_bench_reference(FILE *out, int n_threads);
 
 /* What one case of profile rate-gpu costs, by step (fuzz/judging/stage.h), on average: processor and elapsed time.
- * spec: the backend that is judged, and who judges it. n_processes run at once, each with cases of its own, as workers do; 0 is
- * one. Takes about half a minute. texts: these cases instead, in JSON, with all processors. */
-int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, const fa_words *texts,
-                  int n_processes);
+ * spec: the backend that is judged, and who judges it. n_jobs run at once, each with cases of its own, in processes of so many
+ * lanes, as workers do (fuzz/one/lanes.h; 0 is the usual number); 0 jobs are one. Takes about half a minute. texts: these cases
+ * instead, in JSON, with all processors. */
+int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, const fa_words *texts, int n_jobs,
+                  int64_t lanes);
 
 #endif

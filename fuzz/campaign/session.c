@@ -80,6 +80,8 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
   s->cli = cli;
   s->journal.fd = -1;
   s->preparing_slots.fd = -1;
+  s->lane = calloc(FA_POOL_MAX_LANES, sizeof *s->lane);
+  if (!s->lane) return fa_cli_fail(FA_ERR_MEMORY, &(fa_error){"out of memory"});
   fa_line_style_from_cli(&s->style, cli);
   s->style.report = cli->report;
   if (cli->resume && !cli->report) {
@@ -100,6 +102,12 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
   if (status == FA_OK)
     status =
         fa_report_open_baseline(cli, s->n_choices ? &s->choice[0] : NULL, s->n_choices, &s->baseline, &err);
+  for (int b = 0; status == FA_OK && cli->lanes > 1 && b < s->n_choices; ++b)
+    if (!s->choice[b].backend->lanes || cli->no_isolate || cli->untrusted)
+      status = fa_fail(&err, FA_ERR_INPUT, "--lanes: not with %s",
+                       cli->no_isolate  ? "--no-isolate"
+                       : cli->untrusted ? "--untrusted"
+                                        : s->choice[b].spec);
   if (status == FA_OK) status = fa_session_open_rules(s, &err);
   if (status != FA_OK) return fa_cli_fail(status, &err);
   if (s->shard.source && strcmp(s->shard.source, "--shard") != 0 && !cli->quiet)
@@ -110,11 +118,13 @@ int fa_session_open(fa_session *s, const fa_cli *cli) {
 
 void fa_session_free(fa_session *s) {
   for (int b = 0; b < s->n_choices; ++b) { /* --no-isolate; workers just exit */
-    fa_preparing_wait(&s->preparing[b]);
-    if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
+    if (!s->lane) continue;
+    fa_preparing_wait(&s->lane->preparing[b]);
+    if (s->lane->opened[b]) s->choice[b].backend->close(s->lane->self[b]);
   }
   fa_process_slots_free(&s->preparing_slots);
   fa_session_draw_end(s);
+  free(s->lane);
   free(s->item);
   free(s->coverage);
   free(s->tried);
@@ -145,12 +155,13 @@ fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, ui
   return FA_OK;
 }
 
-fa_status fa_session_open_backend(fa_session *s, int backend, fa_error *err) {
-  if (s->opened[backend]) return FA_OK;
+fa_status fa_session_open_backend(fa_session *s, int lane, int backend, fa_error *err) {
+  fa_lane *x = &s->lane[lane];
+  if (x->opened[backend]) return FA_OK;
   const fa_choice *choice = &s->choice[backend];
-  fa_status status = fa_choice_open(choice, &s->self[backend], err);
-  s->opened[backend] = status == FA_OK;
-  return status == FA_OK ? fa_rules_hold(s->rules, choice->backend, s->self[backend], err) : status;
+  fa_status status = fa_choice_open(choice, &x->self[backend], err);
+  x->opened[backend] = status == FA_OK;
+  return status == FA_OK ? fa_rules_hold(s->rules, choice->backend, x->self[backend], err) : status;
 }
 
 /* Keeps the items whose case's name matches. */

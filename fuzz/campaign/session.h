@@ -15,6 +15,7 @@
 #include "fuzz/options/laws_select.h"
 #include "fuzz/options/shard.h"
 #include "fuzz/untrusted/summary.h"
+#include "fuzz/workers/pool.h"
 #include "report/causes/collect.h"
 #include "report/ci/baseline.h"
 #include "report/json.h"
@@ -63,6 +64,15 @@ typedef struct fa_subject {
   const fa_rules *rules; /* NULL: it is trusted */
 } fa_subject;
 
+/* In a worker: what one case at a time has for itself. By backend. */
+typedef struct fa_lane {
+  void *self[FA_MAX_BACKENDS]; /* the opened backends */
+  bool opened[FA_MAX_BACKENDS];
+  fa_subject subject[FA_MAX_BACKENDS]; /* the same for drawing */
+  fa_drawing drawing[FA_MAX_BACKENDS];
+  fa_preparing preparing[FA_MAX_BACKENDS]; /* while opened for the first time */
+} fa_lane;
+
 /* Cases that have a feature: as they would be drawn without a subject, and of those that were judged. */
 typedef struct fa_tried {
   int64_t wanted, judged;
@@ -76,16 +86,13 @@ typedef struct fa_session {
   int n_choices;
   fa_item *item; /* owned; NULL: endless, item i follows from a rule */
   int64_t n_items, next_item;
-  double deadline;             /* endless: when to stop starting items */
-  int n_threads;               /* of each worker */
-  void *self[FA_MAX_BACKENDS]; /* in a worker: the opened backends */
-  bool opened[FA_MAX_BACKENDS];
-  fa_subject subject[FA_MAX_BACKENDS]; /* the same for drawing */
-  fa_drawing drawing[FA_MAX_BACKENDS]; /* in a worker */
-  bool draws;                          /* random cases that a backend cannot run are drawn again */
+  double deadline; /* endless: when to stop starting items */
+  int n_threads;   /* of each case */
+  fa_lane *lane;   /* owned: FA_POOL_MAX_LANES */
+  int n_lanes;     /* in a worker: cases at a time */
+  bool draws;      /* random cases that a backend cannot run are drawn again */
   fa_drawn *drawn; /* shared with the workers: item i at i % FA_POOL_MAX_PENDING; NULL = none */
-  fa_preparing preparing[FA_MAX_BACKENDS]; /* while opened for the first time */
-  fa_process_slots preparing_slots;        /* of the workers */
+  fa_process_slots preparing_slots; /* of the workers */
   fa_report report;
   fa_causes *causes;                /* owned */
   const struct cJSON *last_failure; /* in the report, when a result was last noted */
@@ -122,8 +129,8 @@ fa_status fa_session_select(fa_session *s, int64_t n, fa_error *err);
 /* Judged in the command's sample, if it has one. */
 fa_status fa_session_add_item(fa_session *s, int64_t case_index, int backend, uint64_t schedule_seed);
 
-/* Opens a backend in this process, unless it is open. */
-fa_status fa_session_open_backend(fa_session *s, int backend, fa_error *err);
+/* Opens a backend for a lane of this process, unless it is open. */
+fa_status fa_session_open_backend(fa_session *s, int lane, int backend, fa_error *err);
 
 /* ---- drawing inside what the backends support ---- */
 
@@ -133,8 +140,9 @@ void fa_session_draw_end(fa_session *s);
 /* Chooses the draws of all selected items, in a process of its own because backends do not survive the fork of the
  * workers. If it dies, the draws that it has not chosen are left to the workers. */
 fa_status fa_session_draw_ahead(fa_session *s, fa_error *err);
-/* In a worker: the draw of an item, whose backend is open. */
-fa_status fa_session_draw(fa_session *s, int64_t number, fa_item item, int64_t *draw, fa_error *err);
+/* In a worker: the draw of an item, whose backend is open in the lane. */
+fa_status fa_session_draw(fa_session *s, int lane, int64_t number, fa_item item, int64_t *draw,
+                          fa_error *err);
 /* In the parent: the draw that a dead worker had chosen; 0 if it had not come so far. */
 int64_t fa_session_drawn_last(const fa_session *s, int64_t number);
 /* Notes a finished item: what was drawn, and its features for --coverage. In the order of items. */

@@ -4,7 +4,6 @@
  * and the backend, so any worker, and any later process that resumes the run, chooses the same. */
 #include "cases/codec/file.h"
 #include "fuzz/campaign/session.h"
-#include "fuzz/workers/pool.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,22 +44,23 @@ void fa_session_draw_end(fa_session *s) {
 
 /* ---- in the process that has the backend ---- */
 
-static fa_status choose(fa_session *s, fa_item item, int64_t *draw, fa_error *err) {
+static fa_status choose(fa_session *s, fa_lane *lane, fa_item item, int64_t *draw, fa_error *err) {
   fa_case_origin origin;
   *draw = 0;
   if (!s->draws || !fa_source_origin(&s->source, item.case_index, &origin)) return FA_OK;
-  fa_subject *subject = &s->subject[item.backend];
-  *subject = (fa_subject){s->choice[item.backend].backend, s->self[item.backend], s->rules};
-  fa_drawing *drawing = &s->drawing[item.backend];
+  fa_subject *subject = &lane->subject[item.backend];
+  *subject = (fa_subject){s->choice[item.backend].backend, lane->self[item.backend], s->rules};
+  fa_drawing *drawing = &lane->drawing[item.backend];
   drawing->able = able;
   drawing->ctx = subject;
   return fa_drawing_choose(drawing, origin.profile, origin.seed, origin.index, draw, err);
 }
 
-fa_status fa_session_draw(fa_session *s, int64_t number, fa_item item, int64_t *draw, fa_error *err) {
+fa_status fa_session_draw(fa_session *s, int lane, int64_t number, fa_item item, int64_t *draw,
+                          fa_error *err) {
   *draw = item.draw;
   if (item.draw != FA_DRAW_LATER) return FA_OK;
-  const fa_status status = choose(s, item, draw, err);
+  const fa_status status = choose(s, &s->lane[lane], item, draw, err);
   if (status != FA_OK) *draw = 0;
   if (s->drawn) s->drawn[number % FA_POOL_MAX_PENDING] = (fa_drawn){number, *draw};
   return status;
@@ -77,11 +77,11 @@ static void draw_all(fa_session *s, int64_t *draw) {
   fa_error ignored;
   for (int64_t i = 0; i < s->n_items; ++i) {
     int64_t chosen;
-    if (fa_session_open_backend(s, s->item[i].backend, &ignored) != FA_OK) continue;
-    if (choose(s, s->item[i], &chosen, &ignored) == FA_OK) draw[i] = chosen;
+    if (fa_session_open_backend(s, 0, s->item[i].backend, &ignored) != FA_OK) continue;
+    if (choose(s, s->lane, s->item[i], &chosen, &ignored) == FA_OK) draw[i] = chosen;
   }
   for (int b = 0; b < s->n_choices; ++b)
-    if (s->opened[b]) s->choice[b].backend->close(s->self[b]);
+    if (s->lane->opened[b]) s->choice[b].backend->close(s->lane->self[b]);
 }
 
 fa_status fa_session_draw_ahead(fa_session *s, fa_error *err) {

@@ -4,10 +4,10 @@
 
 #include "fuzz/coverage/words.h"
 #include "fuzz/one/judges.h"
+#include "fuzz/one/lanes.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/probe/adopt.h"
 #include "fuzz/shrink/report.h"
-#include "fuzz/workers/pool.h"
 #include "report/causes/shape.h"
 #include "report/maps.h"
 
@@ -94,32 +94,43 @@ static bool is_random(const fa_session *s, fa_item item) {
   return fa_session_is_hidden(s, item.case_index) || fa_source_origin(&s->source, item.case_index, &unused);
 }
 
-static void run_case(fa_session *s, int64_t number, fa_item item, const fa_case *c, fa_result *out) {
+static void run_case(fa_session *s, fa_lane *lane, int64_t number, fa_item item, const fa_case *c,
+                     fa_result *out) {
   const fa_choice *choice = &s->choice[item.backend];
   fa_error err = {""};
+  const bool alone = s->n_lanes == 1; /* else what goes wrong is run again, and that is the result */
   fa_run_config config = {.backend = choice->backend,
-                          .backend_self = s->self[item.backend],
-                          .preparing = &s->preparing[item.backend],
+                          .backend_self = lane->self[item.backend],
+                          .preparing = &lane->preparing[item.backend],
                           .n_threads = s->n_threads,
                           .schedule_seed = item.schedule_seed,
                           .end_to_end = s->cli->end_to_end,
-                          .explain_seconds = s->cli->no_explain ? 0 : FA_EXPLAIN_SECONDS,
+                          .explain_seconds = s->cli->no_explain || !alone ? 0 : FA_EXPLAIN_SECONDS,
                           .judge = fa_judge_choice_named(s->cli->judge),
                           .sample = item.sample,
-                          .maps = s->cli->report || s->cli->html,
-                          .keep_dir = s->cli->keep,
+                          .maps = alone && (s->cli->report || s->cli->html),
+                          .keep_dir = alone ? s->cli->keep : NULL,
                           .rules = s->rules,
                           .number = item.number == FA_ITEM_OWN_NUMBER ? number : item.number};
   if (fa_run_case(c, &config, out, &err) != FA_OK) set_error(out, &err);
   if (is_random(s, item)) skip_if_vacuous(out);
 }
 
+/* In a worker: before any backend is open. */
+static void begin_lanes(void *ctx, int n_lanes) {
+  fa_session *s = ctx;
+  s->n_lanes = n_lanes;
+  for (int b = 0; b < s->n_choices; ++b)
+    if (n_lanes > 1) s->choice[b].backend->lanes(n_lanes);
+}
+
 /* Opens the item's backend, unless this process has it, and begins to prepare it. */
-static fa_status open_backend(fa_session *s, int b, fa_error *err) {
-  if (s->opened[b]) return FA_OK;
-  const fa_status status = fa_session_open_backend(s, b, err);
+static fa_status open_backend(fa_session *s, int lane, int b, fa_error *err) {
+  fa_lane *x = &s->lane[lane];
+  if (x->opened[b]) return FA_OK;
+  const fa_status status = fa_session_open_backend(s, lane, b, err);
   if (status == FA_OK)
-    fa_preparing_begin(&s->preparing[b], s->choice[b].backend, s->self[b], &s->preparing_slots,
+    fa_preparing_begin(&x->preparing[b], s->choice[b].backend, x->self[b], &s->preparing_slots,
                        preparing_patience(s));
   return status;
 }
@@ -129,20 +140,20 @@ static void redraw(const fa_session *s, int64_t number, fa_item item, fa_case *c
   if (s->rules && item.number == FA_ITEM_OWN_NUMBER) fa_rules_redraw(s->rules, number, c);
 }
 
-static void run_item(void *ctx, int64_t number, fa_result *out) {
+static void run_item(void *ctx, int lane, int64_t number, fa_result *out) {
   fa_session *s = ctx;
   const fa_item item = fa_session_item(s, number);
   fa_error err = {""};
   fa_case c;
-  fa_status opened = open_backend(s, item.backend, &err);
-  if (opened == FA_OK) opened = fa_session_draw(s, number, item, &out->draw, &err);
+  fa_status opened = open_backend(s, lane, item.backend, &err);
+  if (opened == FA_OK) opened = fa_session_draw(s, lane, number, item, &out->draw, &err);
   if (opened != FA_OK) set_error(out, &err);
   if (opened != FA_OK && s->rules && fa_rules_have(s->rules, FA_LAYER_FINAL)) out->state = FA_CRASH;
   if (fa_source_get(&s->source, item.case_index, out->draw, &c, &err) != FA_OK) {
     set_error(out, &err);
   } else {
     redraw(s, number, item, &c);
-    if (opened == FA_OK) run_case(s, number, item, &c, out);
+    if (opened == FA_OK) run_case(s, &s->lane[lane], number, item, &c, out);
     set_case(out, &c, item.case_index);
     fa_case_free(&c);
   }
@@ -150,11 +161,12 @@ static void run_item(void *ctx, int64_t number, fa_result *out) {
   snprintf(out->backend, sizeof out->backend, "%s", s->choice[item.backend].spec);
 }
 
-static bool backends_are_spent(void *ctx) {
+static bool backends_are_spent(void *ctx, int lane) {
   fa_session *s = ctx;
+  const fa_lane *x = &s->lane[lane];
   for (int b = 0; b < s->n_choices; ++b) {
     const fa_backend *backend = s->choice[b].backend;
-    if (s->opened[b] && backend->spent && backend->spent(s->self[b])) return true;
+    if (x->opened[b] && backend->spent && backend->spent(x->self[b])) return true;
   }
   return false;
 }
@@ -247,6 +259,14 @@ static int64_t choose_jobs(const fa_session *s) {
   if (jobs > 256) jobs = 256;
   if (s->item && jobs > s->n_items) jobs = s->n_items > 0 ? s->n_items : 1;
   return s->cli->no_isolate ? 1 : jobs;
+}
+
+/* Several cases in one process only where the subject works on a GPU's context, which costs the others its time, and
+ * where the judge is on a GPU: else the processor is what a case needs. */
+static int choose_lanes(const fa_session *s, int jobs) {
+  bool can = !s->cli->no_isolate && !s->rules;
+  for (int b = 0; b < s->n_choices; ++b) can = can && s->choice[b].backend->lanes;
+  return can ? fa_lanes_of(s->cli->lanes, fa_judge_choice_named(s->cli->judge), jobs) : 1;
 }
 
 static void start_progress(fa_session *s) { /* before results of earlier processes are added */
@@ -363,10 +383,12 @@ int fa_session_run(fa_session *s) {
   if (!s->cli->no_isolate) s->preparing_slots = fa_process_slots_make(FA_PREPARING_AT_ONCE);
   fa_pool_config pool = {.n_workers = (int)jobs,
                          .timeout_s = s->cli->timeout_s,
+                         .lanes = choose_lanes(s, (int)jobs),
                          .in_process = s->cli->no_isolate,
                          .one_try = s->rules && fa_rules_have(s->rules, FA_LAYER_FINAL),
                          .ctx = s,
                          .next = next_item,
+                         .begin = begin_lanes,
                          .run = run_item,
                          .spent = backends_are_spent,
                          .identify = identify_item,

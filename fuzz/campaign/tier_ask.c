@@ -46,11 +46,11 @@ static void ask_profiles(const fa_session *s, fa_subject *subject, uint64_t seed
 static void ask(fa_session *s, const fa_case_list *list, uint64_t seed, bool profiles, fa_tier_answers *a) {
   fa_error ignored;
   for (int b = 0; b < s->n_choices; ++b) {
-    if (fa_session_open_backend(s, b, &ignored) != FA_OK) continue;
-    fa_subject subject = {s->choice[b].backend, s->self[b], s->rules};
+    if (fa_session_open_backend(s, 0, b, &ignored) != FA_OK) continue;
+    fa_subject subject = {s->choice[b].backend, s->lane->self[b], s->rules};
     ask_named(&subject, list, a);
     if (b == 0 && profiles) ask_profiles(s, &subject, seed, a);
-    s->choice[b].backend->close(s->self[b]);
+    s->choice[b].backend->close(s->lane->self[b]);
   }
 }
 

@@ -26,10 +26,11 @@ int fa_command_bench(const fa_cli *cli) {
   if (strncmp(backend, "judge", 5) == 0 && (!backend[5] || backend[5] == ':')) {
     if (cli->cases.n || cli->cold || cli->report)
       return fa_cli_usage_error(
-          "bench --backend judge: takes no case files and nothing but --case, --jobs and --judge");
+          "bench --backend judge: takes no case files and nothing but --case, --jobs, --lanes and --judge");
     return fa_bench_rate(stdout, backend[5] ? backend + 6 : "ref-f32", fa_judge_choice_named(cli->judge),
-                         &cli->case_text, (int)cli->jobs);
+                         &cli->case_text, (int)cli->jobs, cli->lanes);
   }
+  if (cli->lanes) return fa_cli_usage_error("bench: --lanes goes with --backend judge:cuda");
   if (cli->judge) return fa_cli_usage_error("bench: --judge goes with --backend judge");
   if (strcmp(backend, "null") == 0) return fa_timing_null();
   if (is_foreign(backend)) {

@@ -81,8 +81,8 @@ fa_status fa_judge_process_start(const fa_judge_machines *machines, double patie
   return FA_OK;
 }
 
-/* Of this process: what it asks with. */
-static struct {
+/* Of this thread: what it asks with. */
+static _Thread_local struct {
   pid_t owner; /* 0: nobody; another: a parent, whose connection this is a copy of */
   fa_judge_client client;
   bool is_silent; /* a process that does not even greet is waited for once */

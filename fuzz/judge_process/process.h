@@ -14,7 +14,7 @@ fa_status fa_judge_process_start(const fa_judge_machines *machines, double patie
 /* Ends it. Nothing if it was not started by this process. */
 void fa_judge_process_stop(void);
 
-/* The machine there, for this process and one thread at a time. *is_new: nothing has been asked of it since it was started.
+/* The machine there, for this thread. *is_new: this thread has asked nothing of it since it was started.
  *
  * FA_ERR_IO, here and from the machine's functions: the process has ended, or does not answer and was ended; err says so in
  * words that can be counted. The next call of this finds the one that was started instead. FA_ERR_UNSUPPORTED,

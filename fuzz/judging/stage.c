@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <time.h>
 
-static struct {
+static _Thread_local struct {
   fa_stage_clock *clock;
   fa_stage now;
   double cpu, wall; /* when it began */
@@ -30,7 +30,7 @@ static double seconds(clockid_t id) {
 
 /* Adds the time since the last call to the current stage. */
 static void add_up(void) {
-  const double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
+  const double cpu = seconds(CLOCK_THREAD_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
   state.clock->cpu[state.now] += cpu - state.cpu;
   state.clock->wall[state.now] += wall - state.wall;
   state.cpu = cpu;
@@ -41,7 +41,7 @@ void fa_stage_clock_start(fa_stage_clock *clock) {
   if (state.clock) add_up();
   state.clock = clock;
   state.now = FA_STAGE_OTHER;
-  state.cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+  state.cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
   state.wall = seconds(CLOCK_MONOTONIC);
 }
 

@@ -19,10 +19,10 @@ typedef enum fa_stage {
 const char *fa_stage_name(fa_stage s);
 
 typedef struct fa_stage_clock {
-  double cpu[FA_N_STAGES], wall[FA_N_STAGES]; /* seconds; cpu is the whole process's */
+  double cpu[FA_N_STAGES], wall[FA_N_STAGES]; /* seconds; cpu is this thread's */
 } fa_stage_clock;
 
-/* From now on, adds time to *clock, starting in FA_STAGE_OTHER; NULL stops. One clock per process. */
+/* From now on, adds time to *clock, starting in FA_STAGE_OTHER; NULL stops. One clock per thread. */
 void fa_stage_clock_start(fa_stage_clock *clock);
 /* Enters stage s. Returns the previous stage, which the caller enters again afterwards. */
 fa_stage fa_stage_enter(fa_stage s);

@@ -18,8 +18,8 @@ void fa_judges_stop(void) {
 
 /* The machine, if it knows what is known; *let_live: it does not. One that does not is asked for nothing any more. */
 static fa_status ask_known(fa_judge_machine **machine, bool *let_live, fa_error *err) {
-  static bool is_broken;
-  static fa_error broken;
+  static _Thread_local bool is_broken;
+  static _Thread_local fa_error broken;
   bool is_new;
   fa_status status = is_broken ? FA_ERR_DEVICE : fa_judge_process_machine(machine, &is_new, err);
   if (is_broken) *err = broken;

@@ -1,10 +1,15 @@
 #include "fuzz/one/preparing.h"
 
+/* Those of one process have one turn together: the first opens what all of them use. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
 static void *prepare(void *arg) {
   const fa_preparing *p = arg;
+  pthread_mutex_lock(&one_at_a_time);
   const int turn = p->turns ? fa_process_slots_acquire(p->turns, p->patience_s) : -1;
   p->backend->prepare(p->self);
   if (p->turns) fa_process_slots_release(p->turns, turn);
+  pthread_mutex_unlock(&one_at_a_time);
   return NULL;
 }
 

@@ -31,7 +31,7 @@ typedef struct fa_cli {
   fa_words cases, case_text, backend, law, dtype, without, allow, hide, rival;
   const char *report, *filter, *shard, *keep, *profile, *emit, *waivers, *require, *baseline, *slower,
       *annotations, *tier, *judge, *secret, *arithmetic, *json, *junit, *merge, *score, *html, *out, *color;
-  int64_t jobs, count, memory_limit; /* 0 = not given; memory_limit in bytes */
+  int64_t jobs, lanes, count, memory_limit; /* 0 = not given; memory_limit in bytes */
   double timeout_s, seconds;
   uint64_t seed, schedule_seed;
   fa_sample sample;

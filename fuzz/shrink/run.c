@@ -110,8 +110,9 @@ static fa_status open_subject(fa_shrinker *s, fa_error *err) {
   return status == FA_OK ? fa_rules_hold(s->config->rules, choice->backend, s->self, err) : status;
 }
 
-static void run_item(void *ctx, int64_t item, fa_result *out) {
+static void run_item(void *ctx, int lane, int64_t item, fa_result *out) {
   fa_shrinker *s = ctx;
+  (void)lane;
   const fa_choice *choice = s->config->choice;
   fa_error err = {""};
   fa_case c;
@@ -138,8 +139,9 @@ static void run_item(void *ctx, int64_t item, fa_result *out) {
   snprintf(out->backend, sizeof out->backend, "%s", choice->spec);
 }
 
-static bool is_spent(void *ctx) {
+static bool is_spent(void *ctx, int lane) {
   fa_shrinker *s = ctx;
+  (void)lane;
   const fa_backend *b = s->config->choice->backend;
   return s->opened && b->spent && b->spent(s->self);
 }

@@ -1,6 +1,7 @@
 #include "gpu/cuda_backend/memory.h"
 
 #include "cases/tensors/guard.h"
+#include "gpu/cuda_backend/copy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static size_t whole_bytes(const fa_buffer *b) {
 
 /* The arena is busy until a wait succeeds: memory that a copy uses must not be freed. */
 static CUresult wait_for(const fa_cuda_driver *d, fa_cuda_arena *arena) {
-  const CUresult code = d->cuStreamSynchronize(NULL);
+  const CUresult code = d->cuStreamSynchronize(arena->stream);
   arena->busy = code != CUDA_SUCCESS;
   return code;
 }
@@ -123,14 +124,15 @@ static CUresult copy_staged(const fa_cuda_driver *d, const fa_tensors *host, con
     if (host->buffer[i].base != t->stage + begin) memcpy(t->stage + begin, host->buffer[i].base, bytes);
     end = begin + bytes;
   }
-  return d->cuMemcpyHtoDAsync(t->arena->base, t->stage, t->bytes, NULL);
+  return d->cuMemcpyHtoDAsync(t->arena->base, t->stage, t->bytes, t->arena->stream);
 }
 
 static CUresult copy_each(const fa_cuda_driver *d, const fa_tensors *host, const fa_cuda_tensors *t) {
   CUresult code = CUDA_SUCCESS;
   for (int i = 0; i < FA_T_COUNT && code == CUDA_SUCCESS; ++i)
     if (is_in_arena(&host->buffer[i]))
-      code = d->cuMemcpyHtoD(t->base[i], host->buffer[i].base, whole_bytes(&host->buffer[i]));
+      code = fa_cuda_copy_up(d, t->base[i], host->buffer[i].base, whole_bytes(&host->buffer[i]),
+                             t->arena->stream);
   return code;
 }
 
@@ -151,7 +153,7 @@ static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t
   for (int i = 0; i < FA_T_COUNT; ++i)
     if (is_in_arena(&host->buffer[i])) out->base[i] += arena->base;
   arena->busy = true;
-  code = d->cuMemsetD8Async(arena->base, NAN_BYTE, arena->bytes, NULL);
+  code = d->cuMemsetD8Async(arena->base, NAN_BYTE, arena->bytes, arena->stream);
   if (code != CUDA_SUCCESS || out->bytes == 0) return code; /* all buffers are virtual */
   return out->stage ? copy_staged(d, host, out) : copy_each(d, host, out);
 }
@@ -167,7 +169,7 @@ fa_status fa_cuda_tensors_up(const fa_cuda_driver *d, fa_cuda_arena *arena, cons
       *code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, *code, "copying tensors to the device", err);
   for (int i = 0; status == FA_OK && i < FA_T_COUNT; ++i) {
     if (!host->buffer[i].base || is_in_arena(&host->buffer[i])) continue;
-    status = fa_cuda_virtual_up(d, &host->buffer[i], &out->sparse[i], code, err);
+    status = fa_cuda_virtual_up(d, &host->buffer[i], arena->stream, &out->sparse[i], code, err);
     out->base[i] = out->sparse[i].base;
   }
   if (status != FA_OK) {
@@ -191,15 +193,16 @@ void *fa_cuda_tensors_scratch(const fa_cuda_tensors *t) {
 /* The front guard of scratch memory follows the buffers. */
 static CUresult begin_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, char *guards) {
   const CUdeviceptr base = t->arena->base, front = base + t->scratch;
+  const CUstream stream = t->arena->stream;
   const bool scratch = t->scratch_bytes > 0;
   CUresult code = CUDA_SUCCESS;
   if (t->stage)
-    code = d->cuMemcpyDtoHAsync(t->stage, base, scratch ? t->scratch + FA_GUARD_BYTES : t->bytes, NULL);
+    code = d->cuMemcpyDtoHAsync(t->stage, base, scratch ? t->scratch + FA_GUARD_BYTES : t->bytes, stream);
   else if (scratch)
-    code = d->cuMemcpyDtoHAsync(guards, front, FA_GUARD_BYTES, NULL);
+    code = d->cuMemcpyDtoHAsync(guards, front, FA_GUARD_BYTES, stream);
   if (code == CUDA_SUCCESS && scratch)
     code = d->cuMemcpyDtoHAsync(guards + FA_GUARD_BYTES, front + FA_GUARD_BYTES + t->scratch_bytes,
-                                FA_GUARD_BYTES, NULL);
+                                FA_GUARD_BYTES, stream);
   return code;
 }
 
@@ -225,7 +228,7 @@ static CUresult buffers_down(const fa_cuda_driver *d, const fa_cuda_tensors *t, 
     if (staged && staged != b->base)
       memcpy(b->base, staged, whole_bytes(b));
     else if (!staged)
-      code = d->cuMemcpyDtoH(b->base, t->base[i], whole_bytes(b));
+      code = fa_cuda_copy_down(d, b->base, t->base[i], whole_bytes(b), t->arena->stream);
   }
   return code;
 }
@@ -259,8 +262,8 @@ fa_status fa_cuda_tensors_down(const fa_cuda_driver *d, const fa_cuda_tensors *f
     bool kept = true;
     char beyond[128];
     if (!from->sparse[i].base) continue;
-    status =
-        fa_cuda_virtual_down(d, &from->sparse[i], &host->buffer[i], &kept, beyond, sizeof beyond, code, err);
+    status = fa_cuda_virtual_down(d, &from->sparse[i], &host->buffer[i], from->arena->stream, &kept, beyond,
+                                  sizeof beyond, code, err);
     if (status != FA_OK) return status;
     if (!kept && *intact) snprintf(where, where_size, "%s: %s", fa_tensor_id_name((fa_tensor_id)i), beyond);
     *intact = *intact && kept;

@@ -16,6 +16,7 @@ typedef struct fa_cuda_pinned {
 
 enum { FA_CUDA_BLOCKS = 2 };
 typedef struct fa_cuda_arena {
+  CUstream stream;  /* in which everything is copied and waited for; NULL: the default stream */
   CUdeviceptr base; /* 0: no memory */
   size_t bytes;
   fa_cuda_pinned stage;
@@ -52,7 +53,7 @@ typedef struct fa_cuda_tensors {
   size_t scratch_bytes; /* without guards */
 } fa_cuda_tensors;
 
-/* Allocates, and starts copying to the device in the default stream, with scratch_bytes (may be 0) of scratch
+/* Allocates, and starts copying to the device in the arena's stream, with scratch_bytes (may be 0) of scratch
  * memory. On failure frees what it allocated, not the arena. *code: the driver's error. */
 fa_status fa_cuda_tensors_up(const fa_cuda_driver *d, fa_cuda_arena *arena, const fa_tensors *host,
                              size_t scratch_bytes, fa_cuda_tensors *out, CUresult *code, fa_error *err);

@@ -30,6 +30,10 @@ typedef struct cuda_backend {
   bool lost; /* a kernel destroyed the context: this process can no longer use the device */
 } cuda_backend;
 
+/* How many of them work at once in this process, each in a thread of its own. */
+static int n_lanes = 1;
+enum { MOST_QUEUES = 32 }; /* of a context */
+
 /* A mistake in the environment is the user's, and must not look like a kernel that refuses a case. */
 static fa_status check_environment(fa_error *err) {
   fa_rtc_policy policy;
@@ -74,10 +78,17 @@ static fa_status cuda_open(const char *arg, void **self, fa_error *err) {
   if (!c) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   *c = wanted;
   *self = c;
-  /* All work is in one stream. A context with one hardware queue instead of eight opens in a third of the
-   * time. Set here, before there are threads that read the environment. */
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 0);
+  /* All work is in one stream. Set here, before there are threads that read the environment. */
+  if (n_lanes == 1) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 0);
   return FA_OK;
+}
+
+/* A context with one hardware queue instead of eight opens in a third of the time. */
+static void cuda_lanes(int n) {
+  char text[16];
+  snprintf(text, sizeof text, "%d", n < MOST_QUEUES ? n : MOST_QUEUES);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", text, 0);
+  n_lanes = n;
 }
 
 static void cuda_close(void *self) {
@@ -99,10 +110,18 @@ static void cuda_prepare(void *self) {
   c->prepared = true;
 }
 
+/* Several of this process have the context together: what one waits for must not be another's. */
+static fa_status take_stream(cuda_backend *c) {
+  const CUresult code = fa_cuda_own_stream(c->context.driver, &c->issue);
+  c->arena.stream = c->issue.own;
+  return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(c->context.driver, code, "a stream", &c->why_not);
+}
+
 static fa_status ensure_ready(cuda_backend *c, fa_error *err) {
   if (!c->tried && !c->prepared) c->status = fa_cuda_context_open(c->index, &c->context, &c->why_not);
   if (!c->tried && c->prepared && c->status == FA_OK)
     c->status = fa_cuda_context_use(&c->context, &c->why_not);
+  if (!c->tried && c->status == FA_OK && n_lanes > 1) c->status = take_stream(c);
   c->tried = true;
   if (c->status != FA_OK && err) *err = c->why_not;
   return c->status;
@@ -196,10 +215,11 @@ static fa_status launch_call(fa_call *call, const fa_cuda_tensors *t, CUstream s
 
 /* drop: NULL, or where on the device dropout's seed and offset are. */
 static fa_status launch_passes(const fa_problem *p, fa_args *x, const fa_cuda_tensors *t, unsigned passes,
-                               CUstream stream, fa_args_drop *drop, fa_outcome *out, fa_error *err) {
+                               CUstream stream, bool captured, fa_args_drop *drop, fa_outcome *out,
+                               fa_error *err) {
   fa_cuda_ran ran;
   fa_status status = FA_OK;
-  x->a.check_device_data = !stream;
+  x->a.check_device_data = !captured;
   if (drop) fa_args_drop_from(drop, &x->a);
   if (passes & FA_PASS_FORWARD) {
     status = launch_call(&x->forward, t, stream, &ran, out, err);
@@ -212,15 +232,16 @@ static fa_status launch_passes(const fa_problem *p, fa_args *x, const fa_cuda_te
   return status;
 }
 
-/* Launches the kernels between tensors that are on the device or being copied there. If stream is not NULL,
- * the launches are captured, and nothing may wait for them. */
+/* Launches the kernels between tensors that are on the device or being copied there. captured: nothing may wait
+ * for them. */
 static fa_status launch_kernels(const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
-                                CUstream stream, fa_args_drop *drop, fa_outcome *out, fa_error *err) {
+                                CUstream stream, bool captured, fa_args_drop *drop, fa_outcome *out,
+                                fa_error *err) {
   fa_args x;
   const char *why = NULL;
   fa_status status = fa_args_make(p, &t->set, passes & FA_PASS_BACKWARD, FA_PLAN_PROCESSORS, &x, &why, err);
   if (status == FA_OK)
-    status = why ? refuse(out, why) : launch_passes(p, &x, t, passes, stream, drop, out, err);
+    status = why ? refuse(out, why) : launch_passes(p, &x, t, passes, stream, captured, drop, out, err);
   fa_args_free(&x);
   return status;
 }
@@ -248,13 +269,13 @@ static fa_status rehearse(cuda_backend *c, const fa_problem *p, const fa_tensors
   char what[sizeof out->kernel + 32];
   fa_status status = fa_cuda_tensors_up(d, &c->arena, t, scratch_needed(p, t, passes), &on_device, code, err);
   if (status != FA_OK) return status;
-  status = launch_kernels(p, &on_device, passes, NULL, NULL, out, err);
+  status = launch_kernels(p, &on_device, passes, c->issue.own, false, NULL, out, err);
   status = wait_behind(d, &on_device, name_of_run(out, passes, what, sizeof what), status, code, err);
   fa_cuda_tensors_free(d, &on_device);
   return status;
 }
 
-/* Captures the kernels and launches them in the NULL stream, after the tensors' copies to the device. With dropout,
+/* Captures the kernels and launches them in the backend's stream, after the tensors' copies to the device. With dropout,
  * whose seed and offset are then in device memory, the graph is launched twice: first as it was captured, with numbers
  * that nobody asked for, and then with those of the problem. */
 static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cuda_tensors *t, unsigned passes,
@@ -267,7 +288,7 @@ static fa_status launch_graph(cuda_backend *c, const fa_problem *p, const fa_cud
   if (*code == CUDA_SUCCESS) *code = fa_cuda_graph_begin(d, &c->issue, &stream);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "beginning a graph", err);
   fa_args_drop *const drop = drops ? (fa_args_drop *)c->issue.small : NULL; /* NOLINT: on the device */
-  const fa_status status = launch_kernels(p, t, passes, stream, drop, out, err);
+  const fa_status status = launch_kernels(p, t, passes, stream, true, drop, out, err);
   const bool launches = status == FA_OK && out->state == FA_SUBJECT_OK;
   *code = fa_cuda_graph_end(d, &c->issue, launches);
   if (drops && launches && *code == CUDA_SUCCESS)
@@ -282,7 +303,7 @@ static fa_status issue(cuda_backend *c, const fa_problem *p, const fa_cuda_tenso
   if (c->concurrent_writer) *code = fa_cuda_concurrent_writer(d, &c->issue);
   if (*code != CUDA_SUCCESS) return fa_cuda_fail(d, *code, "work in another stream", err);
   if (graph) return launch_graph(c, p, t, passes, out, code, err);
-  return launch_kernels(p, t, passes, NULL, NULL, out, err);
+  return launch_kernels(p, t, passes, c->issue.own, false, NULL, out, err);
 }
 
 /* Reserved address space is mapped for one call, so it cannot be rehearsed. */
@@ -358,5 +379,6 @@ const fa_backend fa_backend_cuda = {
     .profile = cuda_profile,
     .run = cuda_run,
     .memory = cuda_memory,
+    .lanes = cuda_lanes,
     .prepare = cuda_prepare,
     .spent = cuda_spent};

@@ -1,5 +1,7 @@
 #include "gpu/cuda_backend/virtual.h"
 
+#include "gpu/cuda_backend/copy.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,20 +95,21 @@ static void exchange(const fa_buffer *host, size_t at, size_t granule, char *sta
 }
 
 static CUresult copy_up(const fa_cuda_driver *d, const fa_buffer *host, const fa_cuda_virtual *v,
-                        char *stage) {
+                        CUstream stream, char *stage) {
   int first = 0;
   for (int i = 0; i < v->n; ++i)
     for (size_t at = v->mapped[i].begin; at < v->mapped[i].end; at += v->granule) {
       fa_pattern_fill(stage, v->granule, FA_PATTERN_WORD(FA_PATTERN_GUARD));
       exchange(host, at, v->granule, stage, false, &first);
-      const CUresult code = d->cuMemcpyHtoD(v->base + at, stage, v->granule);
+      const CUresult code = fa_cuda_copy_up(d, v->base + at, stage, v->granule, stream);
       if (code != CUDA_SUCCESS) return code;
     }
   return CUDA_SUCCESS;
 }
 
 fa_status fa_cuda_virtual_down(const fa_cuda_driver *d, const fa_cuda_virtual *from, const fa_buffer *host,
-                               bool *intact, char *where, size_t where_size, CUresult *code, fa_error *err) {
+                               CUstream stream, bool *intact, char *where, size_t where_size, CUresult *code,
+                               fa_error *err) {
   char *stage = malloc(from->granule);
   int first = 0;
   *intact = true;
@@ -114,7 +117,7 @@ fa_status fa_cuda_virtual_down(const fa_cuda_driver *d, const fa_cuda_virtual *f
   if (!stage) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   for (int i = 0; i < from->n && *code == CUDA_SUCCESS; ++i)
     for (size_t at = from->mapped[i].begin; at < from->mapped[i].end; at += from->granule) {
-      *code = d->cuMemcpyDtoH(stage, from->base + at, from->granule);
+      *code = fa_cuda_copy_down(d, stage, from->base + at, from->granule, stream);
       if (*code != CUDA_SUCCESS) break;
       exchange(host, at, from->granule, stage, true, &first);
       const size_t changed =
@@ -131,8 +134,8 @@ fa_status fa_cuda_virtual_down(const fa_cuda_driver *d, const fa_cuda_virtual *f
 
 /* ---- whole buffers ---- */
 
-fa_status fa_cuda_virtual_up(const fa_cuda_driver *d, const fa_buffer *host, fa_cuda_virtual *out,
-                             CUresult *code, fa_error *err) {
+fa_status fa_cuda_virtual_up(const fa_cuda_driver *d, const fa_buffer *host, CUstream stream,
+                             fa_cuda_virtual *out, CUresult *code, fa_error *err) {
   CUdevice device = 0;
   *out = (fa_cuda_virtual){0};
   *code = d->cuCtxGetDevice(&device);
@@ -150,7 +153,7 @@ fa_status fa_cuda_virtual_up(const fa_cuda_driver *d, const fa_buffer *host, fa_
   char *stage = malloc(out->granule);
   if (stage) {
     *code = reserve(d, device, out);
-    if (*code == CUDA_SUCCESS) *code = copy_up(d, host, out, stage);
+    if (*code == CUDA_SUCCESS) *code = copy_up(d, host, out, stream, stage);
     if (*code != CUDA_SUCCESS) status = fa_cuda_fail(d, *code, "virtual memory on the device", err);
   } else {
     status = fa_fail(err, FA_ERR_MEMORY, "out of memory");

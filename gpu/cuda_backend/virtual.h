@@ -16,14 +16,15 @@ typedef struct fa_cuda_virtual {
   fa_span *mapped; /* bytes from base, whole granules, ascending, disjoint */
 } fa_cuda_virtual;
 
-/* Reserves and maps the buffer with its guards, and copies it to the device. FA_ERR_UNSUPPORTED (*code
+/* Reserves and maps the buffer with its guards, and copies it to the device in the stream. FA_ERR_UNSUPPORTED (*code
  * CUDA_SUCCESS): the device has no such virtual memory. On failure nothing is left. */
-fa_status fa_cuda_virtual_up(const fa_cuda_driver *d, const fa_buffer *host, fa_cuda_virtual *out,
-                             CUresult *code, fa_error *err);
+fa_status fa_cuda_virtual_up(const fa_cuda_driver *d, const fa_buffer *host, CUstream stream,
+                             fa_cuda_virtual *out, CUresult *code, fa_error *err);
 /* Copies guards and islands back to the host. *intact: the margins are unchanged; otherwise `where` says what
  * changed. */
 fa_status fa_cuda_virtual_down(const fa_cuda_driver *d, const fa_cuda_virtual *from, const fa_buffer *host,
-                               bool *intact, char *where, size_t where_size, CUresult *code, fa_error *err);
+                               CUstream stream, bool *intact, char *where, size_t where_size, CUresult *code,
+                               fa_error *err);
 void fa_cuda_virtual_free(const fa_cuda_driver *d, fa_cuda_virtual *v);
 
 #endif

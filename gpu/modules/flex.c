@@ -31,6 +31,7 @@ typedef struct job {
   kept entry;  /* key, hash and device; then the result */
   kept *place; /* where it is kept already; otherwise */
   fa_rtc_code code;
+  bool compiled; /* code, or status and err, are there */
   fa_status status;
   fa_error err;
   pthread_t thread;
@@ -81,13 +82,14 @@ static kept *find(const kept *x) {
   return NULL;
 }
 
-/* ---- compiling, without the lock and in a separate thread ---- */
+/* ---- compiling, without the lock and in separate threads ---- */
 
 static void *compile(void *argument) {
   job *j = argument;
   char only[300];
   const char *const options[] = {only, "--Ofast-compile=mid"}; /* with which those for sm_90a would spill */
   const char *source = fa_kernel_source_find(j->wanted->recipe->source);
+  j->compiled = true;
   j->status = FA_ERR_UNSUPPORTED;
   if (!source) {
     fa_fail(&j->err, j->status, "this build has no source %s.cu", j->wanted->recipe->source);
@@ -135,7 +137,7 @@ static void empty(const fa_cuda_driver *d, kept *k) {
   memset(k, 0, sizeof *k);
 }
 
-/* A free place; NULL: the only candidate may still be in use. */
+/* A free place; NULL: the only candidate may still be in use. What other threads have under way is not among the oldest. */
 static kept *make_place(const fa_cuda_driver *d, CUstream stream, uint64_t begin) {
   if (n_kept < FA_CUDA_FLEX_KEPT) return &table[n_kept++];
   kept *oldest = &table[0];
@@ -194,15 +196,26 @@ static fa_status make_ready(const fa_cuda_driver *d, const fa_cuda_device *devic
   return FA_OK;
 }
 
-static fa_status get_all(const fa_cuda_driver *d, const fa_cuda_device *device, job *jobs, int n,
-                         CUstream stream, fa_error *err) {
-  fa_status status = FA_OK;
-  const uint64_t begin = clock_now + 1;
+static void find_all(job *jobs, int n) {
   for (int i = 0; i < n; ++i) {
     jobs[i].place = find(&jobs[i].entry);
     if (jobs[i].place) jobs[i].place->used = ++clock_now; /* so that the others do not evict it */
   }
+}
+
+/* Other threads go on while this one compiles. They may have compiled the same meanwhile, which is then kept, or, if they were
+ * very many, have evicted what was there: that is compiled now. */
+static fa_status get_all(const fa_cuda_driver *d, const fa_cuda_device *device, job *jobs, int n,
+                         CUstream stream, fa_error *err) {
+  fa_status status = FA_OK;
+  find_all(jobs, n);
+  pthread_mutex_unlock(&lock);
   compile_all(jobs, n);
+  pthread_mutex_lock(&lock);
+  const uint64_t begin = clock_now + 1;
+  find_all(jobs, n);
+  for (int i = 0; i < n; ++i)
+    if (!jobs[i].place && !jobs[i].compiled) compile(&jobs[i]);
   for (int i = 0; status == FA_OK && i < n; ++i)
     if (!jobs[i].place) status = keep(d, &jobs[i], stream, begin, err);
   for (int i = 0; status == FA_OK && i < n; ++i) status = make_ready(d, device, &jobs[i], err);

@@ -176,22 +176,37 @@ static fa_status remember(const fa_cuda_device *device, const char *unit, CUlibr
   return FA_OK;
 }
 
-/* A unit that does not compile is not tried again; an error of the driver may go away. */
+static const compiled *find_compiled(const fa_cuda_device *device, const char *unit) {
+  for (int i = 0; i < n_at_run_time; ++i) {
+    const compiled *c = &at_run_time[i];
+    if (c->major == device->major && c->minor == device->minor && strcmp(c->unit, unit) == 0) return c;
+  }
+  return NULL;
+}
+
+static fa_status use_compiled(const compiled *c, CUlibrary *out, fa_error *err) {
+  *out = c->library;
+  return *out ? FA_OK : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", c->why_not);
+}
+
+/* A unit that does not compile is not tried again; an error of the driver may go away. Other threads go on while it
+ * compiles, and may compile the same: then the first is kept. */
 static fa_status get_library(const fa_cuda_driver *d, const fa_cuda_device *device,
                              const fa_kernel_recipe *recipe, CUlibrary *out, fa_error *err) {
   char unit[300];
   fa_error own = {""};
   snprintf(unit, sizeof unit, "%s: %s", recipe->source, recipe->only);
-  for (int i = 0; i < n_at_run_time; ++i) {
-    const compiled *c = &at_run_time[i];
-    if (c->major != device->major || c->minor != device->minor || strcmp(c->unit, unit) != 0) continue;
-    *out = c->library;
-    return *out ? FA_OK : fa_fail(err, FA_ERR_UNSUPPORTED, "%s", c->why_not);
-  }
+  const compiled *there = find_compiled(device, unit);
+  if (there) return use_compiled(there, out, err);
+  *out = NULL;
+  pthread_mutex_unlock(&lock);
+  const fa_status status = build(d, device, recipe, out, &own);
+  pthread_mutex_lock(&lock);
+  there = find_compiled(device, unit);
+  if (there && *out) d->cuLibraryUnload(*out);
+  if (there) return use_compiled(there, out, err);
   if (n_at_run_time == MAX_LIBRARIES)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "more than %d kernels compiled at run time", MAX_LIBRARIES);
-  *out = NULL;
-  const fa_status status = build(d, device, recipe, out, &own);
   if (status == FA_OK) return remember(device, unit, *out, "", err);
   if (err) *err = own;
   if (status != FA_ERR_UNSUPPORTED) return status;
@@ -242,7 +257,8 @@ static fa_status make_ready(const fa_cuda_driver *d, const fa_cuda_device *devic
     code = d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes, *out,
                                    device->device);
   if (code == CUDA_SUCCESS && recipe->any_cluster)
-    code = d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, *out, device->device);
+    code =
+        d->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, *out, device->device);
   return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d, code, "cuKernelSetAttribute", err);
 }
 
@@ -268,6 +284,7 @@ fa_status fa_cuda_kernel(const fa_cuda_driver *d, const fa_cuda_device *device, 
     *out = place->kernel;
   } else {
     status = make_ready(d, device, name, recipe, policy, shared_bytes, out, err);
+    place = find_ready(name, device->device, policy); /* others may have come meanwhile */
     if (status == FA_OK && place) {
       *place = (ready_kernel){
           .device = device->device, .policy = policy, .shared_bytes = shared_bytes, .kernel = *out};

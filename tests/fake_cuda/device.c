@@ -155,8 +155,8 @@ static CUresult context_device(CUdevice *d) {
 /* ---- streams and events ---- */
 
 static CUresult stream_synchronize(CUstream stream) {
-  (void)stream;
   FAKE_ENTER(true, true);
+  fake.n_default += !stream;
   fake_graph_no_wait("cuStreamSynchronize");
   ++fake.n_waits;
   fake_memory_flush();
@@ -313,6 +313,7 @@ static CUresult launch_kernel(CUfunction f, unsigned gx, unsigned gy, unsigned g
   FAKE_ENTER(true, true);
   const fake_kernel *k = (const fake_kernel *)f;
   fake_graph_note(k->name, stream);
+  fake.n_default += !stream;
   if (gx == 0 || gy == 0 || gz == 0 || gy > 65535 || gz > 65535 || (int)shared > k->allowed_shared) {
     fake_misused("launch of %s: grid %u x %u x %u, %u bytes of shared memory, %d allowed", k->name, gx, gy,
                  gz, shared, k->allowed_shared);

@@ -22,9 +22,11 @@ typedef struct fake_cuda {
   void (*opening)(void); /* called while a context is created, to make that slow; NULL: nothing */
   /* outputs */
   int n_calls, n_launches, n_maps, n_allocations, n_contexts, n_libraries;
-  int n_waits;   /* calls that wait for the device: allocations, copies that are not asynchronous, ... */
-  int n_streams; /* created and not destroyed */
-  int n_graphs;  /* executable ones that are not destroyed */
+  int n_waits;        /* calls that wait for the device: allocations, copies that are not asynchronous, ... */
+  int n_streams;      /* created and not destroyed */
+  CUstream copied_in; /* the last copy to the device */
+  int n_default;      /* calls in the default stream, in which all others are waited for */
+  int n_graphs;       /* executable ones that are not destroyed */
   int n_graph_launches;    /* of graphs with a kernel */
   int n_concurrent_writes; /* writes in streams other than the NULL stream, outside of a capture */
   char last_kernel[96];    /* launched */

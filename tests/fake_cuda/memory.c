@@ -171,6 +171,8 @@ static void remember_copy_up(CUdeviceptr to, size_t bytes) {
 
 CUresult fake_copy_up(CUdeviceptr to, const void *from, size_t bytes) {
   FAKE_ENTER(true, true);
+  fake.n_default++;
+  fake.copied_in = NULL;
   const CUresult code = enqueue((void *)to, from, 0, to, bytes);
   wait_for_device();
   remember_copy_up(to, bytes);
@@ -179,26 +181,29 @@ CUresult fake_copy_up(CUdeviceptr to, const void *from, size_t bytes) {
 
 CUresult fake_copy_down(void *to, CUdeviceptr from, size_t bytes) {
   FAKE_ENTER(true, true);
+  fake.n_default++;
   const CUresult code = enqueue(to, (const void *)from, 0, from, bytes);
   wait_for_device();
   return code;
 }
 
 CUresult fake_copy_up_async(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-  (void)stream;
   FAKE_ENTER(true, true);
+  fake.n_default += !stream;
+  fake.copied_in = stream;
   remember_copy_up(to, bytes);
   return copy_async((void *)to, from, from, to, bytes);
 }
 
 CUresult fake_copy_down_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  (void)stream;
   FAKE_ENTER(true, true);
+  fake.n_default += !stream;
   return copy_async(to, (const void *)from, to, from, bytes);
 }
 
 CUresult fake_memset_async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream stream) {
   FAKE_ENTER(true, true);
+  fake.n_default += !stream;
   fake_graph_note("cuMemsetD8Async", stream);
   return enqueue((void *)p, NULL, value, p, bytes);
 }

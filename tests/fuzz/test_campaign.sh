@@ -131,6 +131,7 @@ count=$((kills * 40 > 160 ? kills * 40 : 160))
 
 campaign random "$count" "$verify" random --count SIZE --seed 11 --profile edge --backend ref-f32 --jobs 2
 campaign sweep 8 "$faulty" run --cases ../sweep-SIZE.json --backend faulty:wrong_o --backend ref-f32 --jobs 2
+campaign lanes 8 "$faulty" run --cases ../sweep-SIZE.json --backend faulty:wrong_o --jobs 8 --lanes 4
 
 # A campaign limited by seconds: time spent counts, and no item is missing or duplicated.
 mkdir seconds && cd seconds

@@ -30,9 +30,9 @@ static ssize_t write_slowly(void *ctx, const char *bytes, size_t n) {
   return (ssize_t)n;
 }
 
-static void run_item(void *ctx, int64_t item, fa_result *out) {
+static void run_item(void *ctx, int lane, int64_t item, fa_result *out) {
   static FILE *slow;
-  (void)ctx;
+  (void)ctx, (void)lane;
   if (!slow) {
     slow = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_slowly});
     if (slow) fputc('x', slow); /* stays in its buffer until the worker ends */
@@ -58,15 +58,16 @@ static void tick(void *ctx) {
 }
 
 /* The first item waits for all others, which can proceed meanwhile. */
-static void run_counted(void *ctx, int64_t item, fa_result *out) {
+static void run_counted(void *ctx, int lane, int64_t item, fa_result *out) {
   seen *s = ctx;
+  (void)lane;
   for (int n = 0; item == 0 && n < 3000 && atomic_load(s->n_run) < N_MANY - 1; ++n) usleep(10000);
   out->state = item > 0 || atomic_load(s->n_run) == N_MANY - 1 ? FA_PASS : FA_FAIL;
   out->seconds = (double)item;
   atomic_fetch_add(s->n_run, 1);
 }
 
-static fa_status run_pool(seen *s, void (*run)(void *, int64_t, fa_result *)) {
+static fa_status run_pool(seen *s, void (*run)(void *, int, int64_t, fa_result *)) {
   fa_error err = {""};
   int interrupted = 0;
   const fa_pool_config config = {.n_workers = N_WORKERS,

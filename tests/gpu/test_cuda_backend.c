@@ -101,6 +101,30 @@ static void test_issued(void) {
   }
 }
 
+/* Where several work in a process nothing is done in the default stream, which waits for those of the others. */
+static void test_lanes(void) {
+  static const char *const cases[] = {
+      small,
+      "{\"cu_seqlens_q\": [0, 5, 5, 40], \"cu_seqlens_k\": [0, 0, 30, 90], \"seqused_k\": [0, 20, 60], "
+      "\"heads_q\": 2, \"head_dim\": 64, \"deterministic\": true}",
+      "{\"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 40, \"seqlen_k\": 50, \"head_dim\": 64, "
+      "\"dropout\": {\"p\": 0.3, \"seed\": \"4294967301\", \"offset\": \"3\"}}",
+      "{\"family\": \"kvcache\", \"batch\": 2, \"seqlen_k\": 24, \"kvcache\": {\"len\": [9, 3], \"new\": 2, "
+      "\"page_size\": 8, \"leftpad\": [1, 0]}}"};
+  static const char *const arguments[] = {NULL, "graph,company"};
+  for (int n = 1; n <= 3; n += 2)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+      for (int how = 0; how < 2; ++how) {
+        cuda->lanes(n);
+        cuda_argument = arguments[how];
+        cuda_check_same_as_host(cases[i]);
+        CHECK_MSG((fake.n_default == 0) == (n > 1), "%d lanes, %s: %d calls in the default stream", n,
+                  cases[i], fake.n_default);
+      }
+  cuda->lanes(1);
+  cuda_argument = NULL;
+}
+
 /* What check_device_data finds in a cache's integers; element `at` of tensor id becomes x. */
 static void expect_refused(const char *json, fa_tensor_id id, int64_t at, int32_t x, const char *text) {
   fa_case c;
@@ -417,6 +441,7 @@ int main(void) {
   test_same_results();
   test_same_over_cache();
   test_issued();
+  test_lanes();
   test_cache_data();
   test_guards();
   test_failures(CUDA_ERROR_OUT_OF_MEMORY, FA_ERR_MEMORY, FA_SUBJECT_OK);
@@ -426,6 +451,10 @@ int main(void) {
   test_failures(CUDA_ERROR_OUT_OF_MEMORY, FA_ERR_MEMORY, FA_SUBJECT_OK);
   test_failures(CUDA_ERROR_ILLEGAL_ADDRESS, FA_ERR_DEVICE, FA_SUBJECT_CRASH);
   cuda_argument = NULL;
+  cuda->lanes(2);
+  test_failures(CUDA_ERROR_OUT_OF_MEMORY, FA_ERR_MEMORY, FA_SUBJECT_OK);
+  test_failures(CUDA_ERROR_ILLEGAL_ADDRESS, FA_ERR_DEVICE, FA_SUBJECT_CRASH);
+  cuda->lanes(1);
   test_kernel_faults();
   test_describe();
   test_devices();

@@ -6,9 +6,16 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What all of this process share, as those that have one context of a GPU do. */
+static struct {
+  atomic_int n_running;
+  atomic_bool lost;
+} context;
 
 typedef struct faulty {
   const char *how;
@@ -80,6 +87,12 @@ static void be_killed(const char *marker) {
   if (!marker || fd >= 0) raise(SIGKILL);
 }
 
+/* Waits a while for another to begin. */
+static bool is_beside_others(void) {
+  for (int i = 0; i < 100 && atomic_load(&context.n_running) < 2; ++i) usleep(3000);
+  return atomic_load(&context.n_running) > 1;
+}
+
 /* Faults before the run. True: the run is over, with *out. */
 static bool fault_before(faulty *f, fa_outcome *out) {
   const char *how = f->how;
@@ -88,6 +101,9 @@ static bool fault_before(faulty *f, fa_outcome *out) {
   if (strcmp(how, "exit") == 0) _exit(7);
   if (strcmp(how, "stack") == 0) _exit(fill_stack(NULL, INT32_MAX));
   if (strcmp(how, "killed") == 0) be_killed(NULL);
+  if (strcmp(how, "crash_beside") == 0 && is_beside_others()) raise(SIGSEGV);
+  if (strcmp(how, "hang_beside") == 0 && is_beside_others())
+    for (;; sleep(1)) {}
   if (strncmp(how, "killed_once=", 12) == 0) be_killed(how + 12);
   for (; strcmp(how, "hang") == 0; sleep(1)) {}
   static const struct {
@@ -122,6 +138,7 @@ static void fault_after(faulty *f, fa_tensors *t, uint64_t bits_before) {
   if (strcmp(how, "unwritten") == 0) memcpy(o->data, &bits_before, fa_dtype_size(o->dtype));
   if (strcmp(how, "nondeterministic") == 0 && f->n_runs % 2) o->data[fa_tensor_offset(o, last_row)] ^= 1;
   if (strcmp(how, "wrong_o") == 0) fa_tensor_set(o, last_row, 4 * fa_tensor_get(o, last_row));
+  if (strcmp(how, "wrong_beside") == 0 && is_beside_others()) fa_tensor_set(o, last_row, 9);
   if (strcmp(how, "nan_o") == 0) fa_tensor_set(o, first, 0.0 / (double)(f->n_runs < 0));
   if (strcmp(how, "zero_o") == 0) zero(o);
   if (strcmp(how, "zero_gradients") == 0 && t->t[FA_T_DQ].data) {
@@ -131,9 +148,19 @@ static void fault_after(faulty *f, fa_tensors *t, uint64_t bits_before) {
   }
 }
 
-static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
-                            fa_outcome *out, fa_error *err) {
-  faulty *f = self;
+/* A kernel that ends the context of all that have it. */
+static bool lose_context(faulty *f, bool now, fa_outcome *out) {
+  if (now) atomic_store(&context.lost, true);
+  for (int i = 0; i < 20 && !atomic_load(&context.lost); ++i) usleep(1000); /* it may be lost meanwhile */
+  if (!atomic_load(&context.lost)) return false;
+  f->spent = true;
+  out->state = FA_SUBJECT_CRASH;
+  snprintf(out->text, sizeof out->text, "an illegal address");
+  return true;
+}
+
+static fa_status run(faulty *f, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                     fa_outcome *out, fa_error *err) {
   bool now = p->seqlen_q == 13;
   uint64_t bits_before = 0;
   if (strcmp(f->how, "f32_only_crash") == 0) raise(SIGSEGV);
@@ -144,6 +171,7 @@ static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, cons
     snprintf(out->text, sizeof out->text, "the kernel took the context with it");
     return FA_OK;
   }
+  if (strcmp(f->how, "context") == 0 && lose_context(f, now, out)) return FA_OK;
   if (now && strcmp(f->how, "memory") == 0) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   if (now && strcmp(f->how, "device_lost") == 0) return fa_fail(err, FA_ERR_DEVICE, "the device is gone");
   if (now && fault_before(f, out)) return FA_OK;
@@ -154,6 +182,19 @@ static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, cons
     f->n_runs++;
   }
   return status;
+}
+
+static fa_status faulty_run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                            fa_outcome *out, fa_error *err) {
+  atomic_fetch_add(&context.n_running, 1);
+  if (p->seqlen_q != 13 && strstr(((faulty *)self)->how, "_beside")) usleep(150000);
+  const fa_status status = run(self, p, t, opt, out, err);
+  atomic_fetch_sub(&context.n_running, 1);
+  return status;
+}
+
+static void faulty_lanes(int n) {
+  (void)n;
 }
 
 static bool faulty_spent(void *self) {
@@ -168,6 +209,7 @@ static const fa_backend backend_faulty = {.name = "faulty",
                                           .supports = faulty_supports,
                                           .profile = faulty_profile,
                                           .run = faulty_run,
+                                          .lanes = faulty_lanes,
                                           .spent = faulty_spent};
 
 int main(int argc, char **argv) {

@@ -1,0 +1,16 @@
+/* How many cases a process runs at once, over one context of a GPU. Contexts of several processes take turns there, and
+ * kernels of one context do not. */
+#ifndef FA_FUZZ_ONE_LANES_H
+#define FA_FUZZ_ONE_LANES_H
+
+#include "fuzz/judging/run_config.h"
+
+#include <stdint.h>
+
+#define FA_LANES_USUAL 4
+
+/* wanted: by the user, 0 for the usual number; jobs: cases at a time, in all processes. For a backend that has lanes
+ * (gpu/backend.h). */
+int fa_lanes_of(int64_t wanted, fa_judge_choice judge, int jobs);
+
+#endif
