@@ -147,18 +147,18 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   const bool dropped = c->p->dropout.p > 0;
   const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - row->lse - row->rest),
                z = factor_of(x, p, j), dp = x->dp[pair];
-  const fa_pair_gradient terms = fa_element_gradient(limits, P, dp, score->e, x->d[pair], dropped, z, capped,
+  const fa_pair_gradient terms = fa_element_gradient(limits, P, dp, score->e, x->d[pair], dropped, z, CHAIN,
                                                      score->slope, score->slope_error);
   const float near = !dropped && f->truncated_p == 0 ? limits->per_u_p : 0;
   const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, near);
   const float lost = lost_weight(x, limits, row, pair, P, score->e, dropped ? z : 1,
-                                 capped ? (double)score->slope + score->slope_error : 1);
+                                 CHAIN ? (double)score->slope + score->slope_error : 1);
   const float ge = terms.ge + lost;
   const bool overflows = f->u_ds > 0 && !(terms.g + ge <= fa_bound_most_ds(c, limits->per_unit));
   const double ds = P * ((dropped ? z : 1) * dp - row->delta);
   if (x->plain_ds) keep_plain(x, limits, row, pair, P, ds, score->e, dropped, z, part);
   x->s[pair] = P * (dropped ? z : 1);
-  x->dp[pair] = capped ? ds * score->factor : ds;
+  x->dp[pair] = CHAIN ? ds * score->factor : ds;
   x->w[pair] = terms.w;
   x->we[pair] = terms.we;
   x->g[pair] = terms.g;
@@ -169,7 +169,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   x->e[pair] = terms.part;
   x->d[pair] = squares.exact;
   part->terms += terms.part;
-  if (capped && P > 0) part->steepest = fmax(part->steepest, (double)score->slope + score->slope_error);
+  if (CHAIN && P > 0) part->steepest = fmax(part->steepest, (double)score->slope + score->slope_error);
 }
 
 /* Without a softcap a lane has less to remember of its pairs, and twice as many lanes have room. */

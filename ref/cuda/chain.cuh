@@ -66,7 +66,7 @@ FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_
   if (x->bits.data && !fa_ref_mask_bit((const unsigned char *)x->bits.data, t->bit + j)) s->x = -INFINITY;
 }
 
-/* The steps before score_mod. CAP: as t->with_cap has it. */
+/* The steps before score_mod. CAP: there may be a softcap. */
 template <bool CAP>
 FA_DEVICE fa_judge_score begin_score(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
                                      float flips, int64_t j) {
@@ -79,7 +79,7 @@ FA_DEVICE fa_judge_score begin_score(const fa_judge_job *x, const fa_judge_chain
   out.factor = 1;
   out.slope = 1;
   out.slope_error = 0;
-  if (CAP) {
+  if (CAP && t->with_cap) {
     const double th = tanh(s / x->c->p->softcap);
     out.x = x->c->p->softcap * th;
     out.factor = (1 - th) * (1 + th);
@@ -113,10 +113,8 @@ FA_DEVICE fa_judge_score score_as(const fa_judge_job *x, const fa_judge_chain *t
   fa_judge_score out;
   if (CHAIN && x->mod.program)
     out = modified_score(x, s, e, pair);
-  else if (CHAIN && t->with_cap)
-    out = begin_score<true>(x, t, s, e, flips, j);
   else
-    out = begin_score<false>(x, t, s, e, flips, j);
+    out = begin_score<CHAIN>(x, t, s, e, flips, j);
   move_score(x, t, j, &out);
   return out;
 }

@@ -123,7 +123,7 @@ FA_DEVICE void modify_row(const fa_judge_job *x, fa_ref_expr *t, const fa_judge_
     const int64_t j = j0 + lane(), pair = p->pair + j;
     if (j >= p->end) continue;
     const fa_judge_score before =
-        begin_score(x, &chain, x->s[pair], x->e[pair], x->turned_q ? x->w[pair] : 0, j);
+        begin_score<true>(x, &chain, x->s[pair], x->e[pair], x->turned_q ? x->w[pair] : 0, j);
     pairs.j0 = p->b->j_begin + j0;
     pairs.score = x->s + (pair - lane());
     modify_pair(x, t, &pairs, &before, pair, is_hidden(x, &chain, j));
