@@ -24,7 +24,9 @@ template <typename T> struct fa_judge_operands {
 template <typename T, bool WIDE> struct fa_judge_tile {
   enum {
     M = WIDE ? (int)FA_WIDE_M : (int)FA_STRIP,
-    N = !WIDE ? (int)FA_STRIP : sizeof(T) == 8 ? (int)FA_WIDE_N_64 : (int)FA_WIDE_N_32
+    N = !WIDE            ? (int)FA_STRIP
+        : sizeof(T) == 8 ? (int)FA_WIDE_N_64
+                         : (int)FA_WIDE_N_32
   };
 };
 

@@ -122,8 +122,7 @@ FA_DEVICE void multiply_piece(fa_judge_sums<float, M, N> *s, const float *a, con
     for (int n = 0; n < ACROSS; n += 4)
       *(float4 *)(right + n) = *(const float4 *)(b + k * B_ROW + n * 16 + j);
 #pragma unroll
-    for (int n = 0; n < DOWN * ACROSS; ++n)
-      s->sum[n] = fmaf(left[n / ACROSS], right[n % ACROSS], s->sum[n]);
+    for (int n = 0; n < DOWN * ACROSS; ++n) s->sum[n] = fmaf(left[n / ACROSS], right[n % ACROSS], s->sum[n]);
   }
 }
 
