@@ -4,18 +4,13 @@
 
 /* ---- the call and its tensors ---- */
 
-/* What is uploaded at once, each at the same offset here and there. */
-typedef struct staged {
-  fa_ref_call *c;
-  fa_problem *p;
-  fa_profile *profile;
-  fa_ref_sequence *entry;
-  fa_judge_head *head;
-  fa_judge_block *block;
-  char *input[FA_JUDGE_INPUTS];
-} staged;
+/* Of `with` what is uploaded already is not uploaded again. */
+static char *input_with(const fa_judge_run *with, const fa_judge_staged *of_it, const fa_tensor *t, int i) {
+  return with && with->input[i].data == t->data ? of_it->input[i] : NULL;
+}
 
-static void lay_out_staged(const fa_judge_run *run, fa_judge_arena *a, staged *s) {
+static void lay_out_staged(const fa_judge_run *run, const fa_judge_run *with, const fa_judge_staged *of_it,
+                           fa_judge_arena *a, fa_judge_staged *s) {
   const fa_ref_call *c = run->c;
   s->c = fa_judge_take(a, 1, sizeof *s->c);
   s->p = fa_judge_take(a, 1, sizeof *s->p);
@@ -25,7 +20,8 @@ static void lay_out_staged(const fa_judge_run *run, fa_judge_arena *a, staged *s
   s->block = fa_judge_take(a, run->lists.n_blocks + 1, sizeof *s->block);
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) {
     const fa_tensor *t = &run->input[i];
-    s->input[i] = t->data ? fa_judge_take(a, fa_tensor_count(t), fa_dtype_size(t->dtype)) : NULL;
+    s->input[i] = t->data ? input_with(with, of_it, t, i) : NULL;
+    if (t->data && !s->input[i]) s->input[i] = fa_judge_take(a, fa_tensor_count(t), fa_dtype_size(t->dtype));
   }
 }
 
@@ -70,7 +66,8 @@ static void copy_dense(const fa_tensor *t, char *to) {
 }
 
 /* here: the host's copy of what will be `there`. */
-static void fill_staged(const fa_judge_run *run, const staged *here, const staged *there) {
+static void fill_staged(const fa_judge_run *run, const fa_judge_run *with, const fa_judge_staged *here,
+                        const fa_judge_staged *there) {
   const fa_ref_call *c = run->c;
   *here->c = *c;
   here->c->p = there->p;
@@ -82,15 +79,16 @@ static void fill_staged(const fa_judge_run *run, const staged *here, const stage
   memcpy(here->head, run->lists.head, (size_t)run->lists.n_heads * sizeof *here->head);
   memcpy(here->block, run->lists.block, (size_t)run->lists.n_blocks * sizeof *here->block);
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
-    if (here->input[i]) copy_dense(&run->input[i], here->input[i]);
+    if (here->input[i] && !input_with(with, there, &run->input[i], i))
+      copy_dense(&run->input[i], here->input[i]);
 }
 
-static fa_judge_tensor tensor_of(const fa_judge_run *run, const staged *there, int i) {
+static fa_judge_tensor tensor_of(const fa_judge_run *run, const fa_judge_staged *there, int i) {
   const fa_tensor *t = &run->input[i];
   return (fa_judge_tensor){there->input[i], t->dtype, t->data ? fa_tensor_count(t) : 0};
 }
 
-static void use_staged(fa_judge_run *run, const staged *there) {
+static void use_staged(fa_judge_run *run, const fa_judge_staged *there) {
   fa_judge_job *x = &run->x;
   fa_judge_tensor *to[FA_JUDGE_INPUTS] = {&x->q,      &x->k,         &x->v,      &x->d_o,     &x->o,
                                           &x->lse,    &x->dlse,      &x->got_dq, &x->got_dk,  &x->got_dv,
@@ -116,65 +114,112 @@ int64_t fa_judge_items(fa_tensor_id id, const fa_want *w) {
   return w->n / width * ((width + piece - 1) / piece);
 }
 
-/* What does not depend on how the call is divided: what is uploaded, what the kernels find, outputs. */
-static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, staged *s, char **cleared) {
-  const fa_wants *out = run->c->out;
-  fa_judge_job *x = &run->x;
-  lay_out_staged(run, a, s);
+/* What comes back: what the kernels find, and directly behind it the records. */
+static void lay_out_records(fa_judge_run *run, fa_judge_arena *a) {
   int64_t items = 0;
   for (int id = 0; run->compares && id < FA_T_COUNT; ++id)
-    items += fa_judge_items((fa_tensor_id)id, &out->t[id]);
-  *cleared = fa_judge_take(a, 0, 1);
-  x->found = fa_judge_take(a, 1, sizeof *x->found);
-  run->check = fa_judge_take(a, items, sizeof *run->check); /* directly behind: they are fetched together */
+    items += fa_judge_items((fa_tensor_id)id, &run->c->out->t[id]);
+  run->x.found = fa_judge_take(a, 1, sizeof *run->x.found);
+  run->check = fa_judge_take(a, items, sizeof *run->check);
+  run->records = fa_judge_part_from(a, run->x.found);
+}
+
+static void lay_out_wants(fa_judge_run *run, fa_judge_arena *a) {
+  const fa_wants *out = run->c->out;
+  fa_judge_job *x = &run->x;
+  char *first = fa_judge_take(a, 0, 1);
   x->want_o = fa_judge_lay_out_want(a, &out->t[FA_T_O]);
   x->want_lse = fa_judge_lay_out_want(a, &out->t[FA_T_LSE]);
   x->want_dq = fa_judge_lay_out_want(a, &out->t[FA_T_DQ]);
   x->want_dk = fa_judge_lay_out_want(a, &out->t[FA_T_DK]);
   x->want_dv = fa_judge_lay_out_want(a, &out->t[FA_T_DV]);
   x->want_dbias = fa_judge_lay_out_want(a, &out->t[FA_T_DBIAS]);
+  run->wants = fa_judge_part_from(a, first);
 }
 
 /* Lists are as large however the call is divided, but for their ends. */
-static fa_status divide(fa_judge_run *run, fa_error *err) {
+static fa_status divide(fa_judge_run *run, size_t most_bytes, fa_error *err) {
   fa_judge_arena a = {0};
-  staged s;
-  char *cleared;
+  fa_judge_staged s;
   int64_t blocks = 0;
   for (int64_t b = 0; b < run->c->p->batch; ++b)
     blocks += run->c->heads_q * ((run->c->entry[b].sq + FA_BLOCK_M - 1) / FA_BLOCK_M);
-  lay_out_fixed(run, &a, &s, &cleared);
+  lay_out_staged(run, NULL, NULL, &a, &s);
+  lay_out_records(run, &a);
+  lay_out_wants(run, &a);
   a.used += (size_t)blocks * sizeof *run->blocks +
             (size_t)(run->c->p->batch * run->c->heads_kv) * sizeof *run->heads + (1 << 14);
-  if (a.used >= run->m->most_bytes)
+  if (a.used >= most_bytes)
     return fa_fail(err, FA_ERR_MEMORY, "judge: no room for %zu bytes of tensors", a.used);
-  const fa_judge_room room = fa_judge_room_of(run->c, run->backward, run->m->most_bytes - a.used);
+  const fa_judge_room room = fa_judge_room_of(run->c, run->backward, most_bytes - a.used);
   return fa_judge_lists_make(run->c, &room, &run->lists, err);
 }
 
-fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err) {
-  const fa_judge_machine *m = run->m;
-  fa_judge_arena a = {0};
-  staged here, there;
-  char *cleared, *base, *stage;
+static fa_status prepare(fa_judge_run *run, size_t most_bytes, fa_error *err) {
   fa_status status = fa_judge_run_gather(run, err);
-  if (status == FA_OK) status = divide(run, err);
-  if (status == FA_OK) status = fa_judge_run_hide(run, err);
-  if (status) return status;
-  lay_out_fixed(run, &a, &there, &cleared);
-  fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
-  if ((status = m->reserve(m->self, a.used, &base, err))) return status;
-  a = (fa_judge_arena){.base = base};
-  lay_out_fixed(run, &a, &there, &cleared);
-  const size_t uploaded = (size_t)(cleared - base), fixed = a.used;
-  fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums, &run->sums_bytes);
-  if ((status = m->stage(m->self, uploaded, &stage, err))) return status;
-  a = (fa_judge_arena){.base = stage};
-  lay_out_staged(run, &a, &here);
-  fill_staged(run, &here, &there);
-  use_staged(run, &there);
-  if ((status = m->upload(m->self, base, stage, uploaded, err))) return status;
-  return m->clear(m->self, cleared, fixed - uploaded, err);
+  if (status == FA_OK) status = divide(run, most_bytes, err);
+  return status == FA_OK ? fa_judge_run_hide(run, err) : status;
+}
+
+/* All that is uploaded, then all that comes back, so that each is one copy; then the rest. */
+static size_t lay_out_all(fa_judge_run *const *runs, int n, char *base, fa_judge_staged *there,
+                          size_t *uploaded, size_t *records) {
+  fa_judge_arena a = {.base = base};
+  for (int i = 0; i < n; ++i) lay_out_staged(runs[i], i ? runs[0] : NULL, &there[0], &a, &there[i]);
+  *uploaded = a.used;
+  for (int i = 0; i < n; ++i) lay_out_records(runs[i], &a);
+  *records = a.used - *uploaded;
+  for (int i = 0; i < n; ++i) {
+    lay_out_wants(runs[i], &a);
+    fa_judge_lay_out(runs[i]->c, runs[i]->backward, &runs[i]->lists, &a, &runs[i]->x, &runs[i]->sums);
+  }
+  return a.used;
+}
+
+static void stage_all(fa_judge_run *const *runs, int n, char *stage, const fa_judge_staged *there) {
+  fa_judge_arena a = {.base = stage};
+  fa_judge_staged here[FA_JUDGE_RUNS];
+  for (int i = 0; i < n; ++i) {
+    const fa_judge_run *with = i ? runs[0] : NULL;
+    lay_out_staged(runs[i], with, &here[0], &a, &here[i]);
+    fill_staged(runs[i], with, &here[i], &there[i]);
+    use_staged(runs[i], &there[i]);
+  }
+}
+
+static fa_status clear(fa_judge_run *run, fa_judge_part part, bool beside, fa_error *err) {
+  enum { PIECE = 2 * sizeof(double) }; /* of an item; parts are multiples of 256 bytes */
+  const size_t bytes = (size_t)(part.end - part.first);
+  run->x.whole_to = (double *)part.first;
+  return (beside ? fa_judge_launch_beside : fa_judge_launch)(run, FA_JUDGE_KERNEL_clear,
+                                                             (int64_t)(bytes / PIECE), err);
+}
+
+fa_status fa_judge_run_open(fa_judge_run *const *runs, int n, fa_error *err) {
+  const fa_judge_machine *m = runs[0]->m;
+  fa_judge_staged there[FA_JUDGE_RUNS];
+  fa_status status = FA_OK;
+  size_t uploaded, records;
+  char *base, *stage;
+  for (int i = 0; status == FA_OK && i < n; ++i) {
+    runs[i]->x.strand = i;
+    status = prepare(runs[i], m->most_bytes / (size_t)n, err);
+  }
+  if (status == FA_OK)
+    status = m->reserve(m->self, lay_out_all(runs, n, NULL, there, &uploaded, &records), &base, err);
+  if (status == FA_OK) status = m->stage(m->self, uploaded + records, &stage, err);
+  if (status != FA_OK) return status;
+  lay_out_all(runs, n, base, there, &uploaded, &records);
+  for (int i = 0; i < n; ++i)
+    runs[i]->fetched = stage + uploaded + (runs[i]->records.first - runs[0]->records.first);
+  stage_all(runs, n, stage, there);
+  status = m->upload(m->self, base, stage, uploaded, err);
+  for (int i = 0; status == FA_OK && i < n; ++i) {
+    status = clear(runs[i], runs[i]->records, false, err);
+    if (status == FA_OK) status = clear(runs[i], runs[i]->wants, true, err);
+    if (status == FA_OK) status = clear(runs[i], runs[i]->sums, true, err);
+  }
+  return status;
 }
 
 void fa_judge_run_close(fa_judge_run *run) {
@@ -185,41 +230,60 @@ void fa_judge_run_close(fa_judge_run *run) {
 
 /* ---- launches ---- */
 
-fa_status fa_judge_launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err) {
+static fa_status launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, bool beside, fa_error *err) {
   run->x.n = n;
+  run->x.beside = beside;
   return n > 0 ? run->m->launch(run->m->self, kernel, &run->x, err) : FA_OK;
 }
 
-fa_status fa_judge_multiply(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
-                            const fa_judge_factors *list, int n, fa_error *err) {
+fa_status fa_judge_launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err) {
+  return launch(run, kernel, n, false, err);
+}
+
+fa_status fa_judge_launch_beside(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err) {
+  return launch(run, kernel, n, true, err);
+}
+
+static fa_status multiply(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
+                          const fa_judge_factors *f, bool beside, fa_error *err) {
   static const fa_judge_kernel kernels[3][2] = {
       {FA_JUDGE_KERNEL_row_by_key_f64, FA_JUDGE_KERNEL_row_by_key_f32},
       {FA_JUDGE_KERNEL_row_f64, FA_JUDGE_KERNEL_row_f32},
       {FA_JUDGE_KERNEL_key_f64, FA_JUDGE_KERNEL_key_f32}};
+  const int64_t columns = (f->width + FA_STRIP - 1) / FA_STRIP;
+  const int64_t items = f->form == FA_JUDGE_ROW_BY_KEY ? wave->tiles
+                        : f->form == FA_JUDGE_ROW      ? wave->strips * columns
+                                                       : turn->key_strips * columns;
+  run->x.product = (fa_judge_product){f->a, f->b, f->c, f->width, f->alpha};
+  return launch(run, kernels[f->form][f->f32], items, beside, err);
+}
+
+fa_status fa_judge_multiply(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
+                            const fa_judge_factors *list, int n, fa_error *err) {
   fa_status status = FA_OK;
-  for (int i = 0; status == FA_OK && i < n; ++i) {
-    const fa_judge_factors *f = &list[i];
-    const int64_t columns = (f->width + FA_STRIP - 1) / FA_STRIP;
-    const int64_t items = f->form == FA_JUDGE_ROW_BY_KEY ? wave->tiles
-                          : f->form == FA_JUDGE_ROW      ? wave->strips * columns
-                                                         : turn->key_strips * columns;
-    run->x.product = (fa_judge_product){f->a, f->b, f->c, f->width, f->alpha};
-    status = fa_judge_launch(run, kernels[f->form][f->f32], items, err);
+  for (int kernel = 0; kernel < 6; ++kernel) { /* one after another, so that those of one can be one launch */
+    bool beside = false;
+    for (int i = 0; status == FA_OK && i < n; ++i) {
+      if (2 * (int)list[i].form + list[i].f32 != kernel) continue;
+      status = multiply(run, turn, wave, &list[i], beside, err);
+      beside = true;
+    }
   }
   return status;
 }
 
-static fa_status measure(fa_judge_run *run, fa_judge_tensor t, double *to, fa_error *err) {
+static fa_status measure(fa_judge_run *run, fa_judge_tensor t, double *to, bool beside, fa_error *err) {
   run->x.whole = t;
   run->x.whole_to = to;
-  return fa_judge_launch(run, FA_JUDGE_KERNEL_measure, (t.n + FA_PIECE - 1) / FA_PIECE, err);
+  return launch(run, FA_JUDGE_KERNEL_measure, (t.n + FA_PIECE - 1) / FA_PIECE, beside, err);
 }
 
 static fa_status begin_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_error *err) {
   fa_status status = FA_OK;
   run->x.head = run->heads + turn->first_head;
   run->x.n_heads = turn->n_heads;
-  if (run->sums_bytes > 0) status = run->m->clear(run->m->self, run->sums, run->sums_bytes, err);
+  if (turn->first_head > 0)
+    status = clear(run, run->sums, false, err); /* the first one's are, with all else */
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_key, turn->keys, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_scale_key, turn->keys, err);
   return status;
@@ -244,9 +308,9 @@ static fa_status run_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_judge
 
 fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *step, fa_judge_step *end, fa_error *err) {
   fa_judge_found *found = run->x.found;
-  fa_status status = measure(run, run->x.q, &found->q, err);
-  if (status == FA_OK && run->backward) status = measure(run, run->x.d_o, &found->d_o, err);
-  if (status == FA_OK && run->x.dlse.data) status = measure(run, run->x.dlse, &found->dlse, err);
+  fa_status status = measure(run, run->x.q, &found->q, false, err);
+  if (status == FA_OK && run->backward) status = measure(run, run->x.d_o, &found->d_o, true, err);
+  if (status == FA_OK && run->x.dlse.data) status = measure(run, run->x.dlse, &found->dlse, true, err);
   for (int64_t n = 0; status == FA_OK && n < run->lists.n_turns; ++n)
     status = run_turn(run, &run->lists.turn[n], step, end, err);
   return status;
