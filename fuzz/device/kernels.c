@@ -9,26 +9,20 @@ static const char *const names[] = {
 #undef FA_JUDGE_KERNEL
 };
 
-/* Items of a block of threads. */
-enum { ROW = FA_DEVICE_THREADS / FA_DEVICE_WARP, ELEMENT = FA_DEVICE_THREADS, TILE = 1 };
-static const int items[] = {
-#define FA_JUDGE_KERNEL(name, kind) kind,
-#include "ref/cuda/kernels.def"
-#undef FA_JUDGE_KERNEL
-};
-
 fa_status fa_device_said(const fa_device_kernels *d, CUresult code, const char *what, fa_error *err) {
   return code == CUDA_SUCCESS ? FA_OK : fa_cuda_fail(d->context.driver, code, what, err);
 }
 
 fa_status fa_device_launch(const fa_device_kernels *d, CUstream stream, fa_judge_kernel kernel,
-                           const fa_judge_job *job, fa_error *err) {
-  const unsigned blocks = (unsigned)((job->n + items[kernel] - 1) / items[kernel]);
-  void *parameters[] = {(void *)job};
-  if (blocks == 0) return FA_OK;
+                           const fa_judge_task *tasks, int n, fa_error *err) {
+  fa_judge_batch batch;
+  const char *jobs = (const char *)tasks[0].job;
+  const uint32_t blocks = fa_judge_batch_of(kernel, tasks, n, &batch);
+  void *parameters[] = {&batch, &jobs};
+  if (blocks == 0) return fa_fail(err, FA_ERR_DEVICE, "%s: no launch has so many items", names[kernel]);
   return fa_device_said(d,
                         d->context.driver->cuLaunchKernel((CUfunction)d->kernel[kernel], blocks, 1, 1,
-                                                          FA_DEVICE_THREADS, 1, 1, 0, stream, parameters,
+                                                          FA_JUDGE_THREADS, 1, 1, 0, stream, parameters,
                                                           NULL),
                         names[kernel], err);
 }

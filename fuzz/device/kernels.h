@@ -5,8 +5,6 @@
 #include "gpu/cuda_backend/context.h"
 #include "ref/cuda/machine.h"
 
-enum { FA_DEVICE_THREADS = 256, FA_DEVICE_WARP = 32 };
-
 typedef struct fa_device_kernels {
   fa_cuda_context context;
   CUlibrary library;
@@ -15,8 +13,9 @@ typedef struct fa_device_kernels {
 
 /* Opens the first device. FA_ERR_UNSUPPORTED as fa_device_machines has it. */
 fa_status fa_device_kernels_load(fa_device_kernels *d, fa_error *err);
+/* As launch_all of fa_judge_machine. */
 fa_status fa_device_launch(const fa_device_kernels *d, CUstream stream, fa_judge_kernel kernel,
-                           const fa_judge_job *job, fa_error *err);
+                           const fa_judge_task *tasks, int n, fa_error *err);
 
 /* FA_OK, or the driver's words about `what`. */
 fa_status fa_device_said(const fa_device_kernels *d, CUresult code, const char *what, fa_error *err);

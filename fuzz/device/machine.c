@@ -20,13 +20,16 @@ static fa_status said(const device *d, CUresult code, const char *what, fa_error
 
 /* ---- memory ---- */
 
-/* Grows by half at least: calls of a campaign differ little. Of what a single large call took, others get the most back. */
+#define MUCH ((size_t)2 << 30)
+
+/* Grows by half at least: calls of a campaign differ little. Every time the device stands still, and so a call has some room to
+ * begin with. Of what a single large call took, others get the most back. */
 static size_t better(size_t have, size_t bytes) {
-  const size_t much = (size_t)2 << 30;
-  if (bytes <= have && (have < much || bytes > have / 8)) return have;
+  const size_t some = bytes > (1 << 20) ? (size_t)256 << 20 : 1 << 20;
+  if (bytes <= have && (have < MUCH || bytes > have / 8)) return have;
   const size_t more = bytes + bytes / 2,
-               less = have < much && have + have / 2 > more ? have + have / 2 : more;
-  return bytes >= much ? bytes : less;
+               less = have < MUCH && have + have / 2 > more ? have + have / 2 : more;
+  return bytes >= MUCH ? bytes : less > some ? less : some;
 }
 
 static fa_status reserve(void *self, size_t bytes, char **memory, fa_error *err) {
@@ -40,6 +43,7 @@ static fa_status reserve(void *self, size_t bytes, char **memory, fa_error *err)
     status = said(d, d->driver->cuMemAlloc(&d->memory, wanted), "the judge's memory", err);
     if (status == FA_OK) d->memory_bytes = wanted;
   }
+  d->machine.kept_bytes = d->memory_bytes < MUCH ? d->memory_bytes : 0;
   *memory = (char *)(uintptr_t)d->memory;
   return status;
 }
@@ -53,11 +57,20 @@ static fa_status upload(void *self, void *to, const void *from, size_t bytes, fa
   return said(d, d->driver->cuMemcpyHtoDAsync(address(to), from, bytes, d->stream), "upload", err);
 }
 
-static fa_status download(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
+static fa_status fetch(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
   device *d = self;
-  CUresult code = d->driver->cuMemcpyDtoHAsync(to, address(from), bytes, d->stream);
-  if (code == CUDA_SUCCESS) code = d->driver->cuStreamSynchronize(d->stream);
-  return said(d, code, "the judge's results", err);
+  return said(d, d->driver->cuMemcpyDtoHAsync(to, address(from), bytes, d->stream), "the judge's results",
+              err);
+}
+
+static fa_status wait_for_all(void *self, fa_error *err) {
+  device *d = self;
+  return said(d, d->driver->cuStreamSynchronize(d->stream), "the judge's results", err);
+}
+
+static fa_status download(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
+  const fa_status status = fetch(self, to, from, bytes, err);
+  return status == FA_OK ? wait_for_all(self, err) : status;
 }
 
 static fa_status clear(void *self, void *at, size_t bytes, fa_error *err) {
@@ -66,9 +79,10 @@ static fa_status clear(void *self, void *at, size_t bytes, fa_error *err) {
   return said(d, d->driver->cuMemsetD8Async(address(at), 0, bytes, d->stream), "clear", err);
 }
 
-static fa_status launch(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err) {
+static fa_status launch_all(void *self, fa_judge_kernel kernel, const fa_judge_task *tasks, int n,
+                            fa_error *err) {
   device *d = self;
-  return fa_device_launch(d->kernels, d->stream, kernel, job, err);
+  return fa_device_launch(d->kernels, d->stream, kernel, tasks, n, err);
 }
 
 /* ---- machines ---- */
@@ -100,7 +114,9 @@ static fa_status open_device(fa_judge_machine **out, fa_error *err) {
                                   .upload = upload,
                                   .download = download,
                                   .clear = clear,
-                                  .launch = launch};
+                                  .launch_all = launch_all,
+                                  .fetch = fetch,
+                                  .wait = wait_for_all};
   fa_status status = fa_cuda_context_use(&the_kernels.context, err);
   if (status == FA_OK)
     status =
@@ -121,5 +137,7 @@ static void pin(fa_judge_machine *m, void *memory, size_t bytes) {
   if (bytes > 0 && d->driver->cuMemHostRegister(memory, bytes, 0) == CUDA_SUCCESS) d->pinned = memory;
 }
 
+enum { LINES = 3 }; /* one is waited for while the others' work is under way */
+
 const fa_judge_machines fa_device_machines = {
-    .begin = begin, .open = open_device, .close = close_device, .pin = pin};
+    .lines = LINES, .begin = begin, .open = open_device, .close = close_device, .pin = pin};

@@ -44,9 +44,12 @@ static fa_status reserve(void *self, size_t bytes, char **memory, fa_error *err)
   fa_judge_ask question = {.what = FA_JUDGE_RESERVE, .bytes = bytes, .forget = used > MOST_KEPT};
   fa_judge_answer a;
   c->list.used = c->used = 0;
+  *memory = c->memory;
+  if (bytes <= c->kept_bytes && !question.forget) return FA_OK;
   const fa_status status = ask(c, &question, &a, err);
   if (status == FA_OK && question.forget) fa_judge_shared_forget(&c->shared, used);
-  *memory = status == FA_OK ? a.memory : NULL;
+  c->memory = *memory = status == FA_OK ? a.memory : NULL;
+  c->kept_bytes = status == FA_OK ? a.kept_bytes : 0;
   return status;
 }
 

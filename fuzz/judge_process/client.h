@@ -15,6 +15,8 @@ typedef struct fa_judge_client {
   pid_t server;
   fa_judge_shared shared;
   size_t used; /* of it: what is staged */
+  char *memory;
+  size_t kept_bytes; /* of the machine's memory, that is there and stays */
   fa_judge_commands list;
   uint64_t nonce;
 } fa_judge_client;

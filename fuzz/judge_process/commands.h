@@ -1,5 +1,6 @@
 /* What a machine shall do, as a list: made by a client, done in the judge's process. Between one answer and the next there
- * is one list, however many kernels it launches. */
+ * is one list, however many kernels it launches: uploads and what is cleared, launches, what comes back. Of a call whose inputs come
+ * by turns there are uploads between launches, too: such a list is done alone, in its order. */
 #ifndef FA_FUZZ_JUDGE_PROCESS_COMMANDS_H
 #define FA_FUZZ_JUDGE_PROCESS_COMMANDS_H
 
@@ -27,8 +28,32 @@ typedef struct fa_judge_commands {
 /* job: with LAUNCH. */
 fa_status fa_judge_commands_add(fa_judge_commands *list, const fa_judge_command *one, const fa_judge_job *job,
                                 fa_error *err);
-/* Does all `bytes` of a list. shared: the memory, of which `used` bytes count. FA_ERR_DEVICE also where it is no list. */
-fa_status fa_judge_commands_run(const fa_judge_machine *m, const char *list, size_t bytes, char *shared,
-                                size_t used, fa_error *err);
+
+/* A command that was read: all that decides about memory of this process, which nobody else can change any more. */
+typedef struct fa_judge_step {
+  fa_judge_command command;
+  size_t job;    /* LAUNCH: where in the list */
+  int64_t items; /* LAUNCH: of the job */
+  int strand;
+  bool beside;
+} fa_judge_step;
+
+typedef struct fa_judge_steps {
+  fa_judge_step *step;
+  int n, capacity;
+  int n_before, n_launches; /* what comes before the launches, and they */
+  bool in_order;            /* there are uploads between the launches */
+} fa_judge_steps;
+
+/* What a list may touch. */
+typedef struct fa_judge_bounds {
+  const char *memory; /* of the machine, the call's */
+  size_t memory_bytes;
+  size_t used; /* of the shared memory */
+} fa_judge_bounds;
+
+/* Reads all `bytes` of a list. FA_ERR_DEVICE: it is no list. */
+fa_status fa_judge_steps_read(const char *list, size_t bytes, const fa_judge_bounds *bounds,
+                              fa_judge_steps *out, fa_error *err);
 
 #endif

@@ -28,6 +28,7 @@ typedef struct fa_judge_answer {
   pid_t server;      /* HELLO */
   size_t most_bytes; /* HELLO: as the machine has it */
   char *memory;      /* RESERVE: the machine's */
+  size_t kept_bytes; /* RESERVE: of it, that need not be asked for again */
 } fa_judge_answer;
 
 /* fds[2] go with it. False: nobody is there any more. */

@@ -70,9 +70,7 @@ static fa_status try_right(const fa_canary_call *c, fa_error *err) {
   fa_judge_trial *t = malloc(sizeof *t);
   if (!t) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   *t = (fa_judge_trial){.passed = true};
-  fa_status status = fa_judge_try(c->machine, c->p, c->in, c->got, c->options, c->as, false, t, err);
-  if (status == FA_OK)
-    status = fa_judge_try(c->machine, c->p, c->in, c->got, c->options, c->as, true, t, err);
+  fa_status status = fa_judge_try_both(c->machine, c->p, c->in, c->got, c->options, c->as, t, err);
   if (status == FA_OK && (!t->passed || t->n != 5))
     status = fa_fail(err, FA_ERR_DEVICE, "the judge on the GPU does not pass outputs that are right");
   free(t);

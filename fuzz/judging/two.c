@@ -122,17 +122,16 @@ static fa_compare_options compare_options(const fa_judge_config *config) {
                               .doubt = FA_MACHINE_DOUBT};
 }
 
-/* Gradients only after a forward that can be relied on: else the CPU has another way to judge them. */
+/* Of both passes the stage is that of the forward: they are one answer of the machine. */
 static fa_status try_passes(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                             const fa_judge_config *config, fa_judge_trial *t, fa_error *err) {
   const fa_ref_options options = {
       .n_threads = config->n_threads, .profile = config->profile, .generic = config->generic};
   const fa_compare_options as = compare_options(config);
+  fa_judge_machine *m = config->machine;
   const fa_stage outer = fa_stage_enter(FA_STAGE_FORWARD);
-  fa_status status = fa_judge_try(config->machine, p, in, got, &options, &as, false, t, err);
-  fa_stage_enter(FA_STAGE_BACKWARD);
-  if (status == FA_OK && config->backward && t->passed)
-    status = fa_judge_try(config->machine, p, in, got, &options, &as, true, t, err);
+  const fa_status status = config->backward ? fa_judge_try_both(m, p, in, got, &options, &as, t, err)
+                                            : fa_judge_try(m, p, in, got, &options, &as, false, t, err);
   fa_stage_enter(outer);
   return status;
 }

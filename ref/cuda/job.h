@@ -191,10 +191,12 @@ typedef struct fa_judge_fill {
 
 typedef struct fa_judge_job {
   const fa_ref_call
-      *c;              /* with profile, p and entry in the machine's memory; nothing else in it is followed */
-  uint64_t nonce;      /* of this call */
-  int64_t n;           /* items of this launch */
-  fa_judge_head *head; /* of the turn */
+      *c;         /* with profile, p and entry in the machine's memory; nothing else in it is followed */
+  uint64_t nonce; /* of this call */
+  int64_t n;      /* items of this launch */
+  int strand;     /* 0 or 1: launches of one strand do not wait for those of the other */
+  bool beside;    /* this launch does not wait for the one before it either, if that is of the same kernel */
+  fa_judge_head *head;             /* of the turn */
   const fa_judge_block *block;     /* of the wave */
   int64_t n_heads, n_blocks, wave; /* wave: its first block, of the call's */
   int64_t q_step, k_step;

@@ -18,6 +18,11 @@ FA_DEVICE double load_element(const fa_judge_tensor *t, int64_t at) {
 
 /* ---- row kernels: `at` is a piece of a tensor, a key of the turn, a row of the wave ---- */
 
+/* 16 bytes of what begins as zeros. */
+FA_DEVICE void fa_judge_clear(const fa_judge_job *x, int64_t at) {
+  x->whole_to[2 * at] = x->whole_to[2 * at + 1] = 0;
+}
+
 /* The largest magnitude of a whole tensor, by pieces of FA_PIECE elements. */
 FA_DEVICE void fa_judge_measure(const fa_judge_job *x, int64_t at) {
   const fa_judge_tensor *t = &x->whole;

@@ -43,10 +43,24 @@ static fa_status clear(void *self, void *at, size_t bytes, fa_error *err) {
   return FA_OK;
 }
 
-static fa_status launch(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err) {
+static fa_status launch_all(void *self, fa_judge_kernel kernel, const fa_judge_task *tasks, int n,
+                            fa_error *err) {
   const host *h = self;
+  fa_judge_batch batch;
+  const uint32_t blocks = fa_judge_batch_of(kernel, tasks, n, &batch);
   (void)err;
-  for (int64_t item = 0; item < job->n; ++item) h->functions[kernel](job, item);
+  for (uint32_t block = 0; block < blocks; ++block)
+    h->functions[kernel](&batch, (const char *)tasks[0].job, block);
+  return FA_OK;
+}
+
+static fa_status launch(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err) {
+  const fa_judge_task task = {job, job->n};
+  return launch_all(self, kernel, &task, 1, err);
+}
+
+static fa_status wait_for_nothing(void *self, fa_error *err) {
+  (void)self, (void)err;
   return FA_OK;
 }
 
@@ -61,7 +75,10 @@ fa_judge_machine *fa_judge_machine_host_new(const fa_judge_function *functions, 
                                   .upload = copy,
                                   .download = copy,
                                   .clear = clear,
-                                  .launch = launch};
+                                  .launch = launch,
+                                  .launch_all = launch_all,
+                                  .fetch = copy,
+                                  .wait = wait_for_nothing};
   return &h->machine;
 }
 

@@ -1,7 +1,6 @@
 #include "ref/cuda/run.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- memory ---- */
 
@@ -17,17 +16,21 @@ int64_t fa_judge_items(fa_tensor_id id, const fa_want *w) {
   return w->n / width * ((width + piece - 1) / piece);
 }
 
-/* What does not depend on how the call is divided: what is uploaded, what the kernels find, outputs. */
-static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *s, char **cleared) {
-  const fa_wants *out = run->c->out;
-  fa_judge_job *x = &run->x;
-  fa_judge_staged_lay_out(run, a, s);
+/* What comes back: what the kernels find, and directly behind it the records. */
+static void lay_out_records(fa_judge_run *run, fa_judge_arena *a) {
   int64_t items = 0;
   for (int id = 0; run->compares && id < FA_T_COUNT; ++id)
-    items += fa_judge_items((fa_tensor_id)id, &out->t[id]);
-  *cleared = fa_judge_take(a, 0, 1);
-  x->found = fa_judge_take(a, 1, sizeof *x->found);
-  run->check = fa_judge_take(a, items, sizeof *run->check); /* directly behind: they are fetched together */
+    items += fa_judge_items((fa_tensor_id)id, &run->c->out->t[id]);
+  run->x.found = fa_judge_take(a, 1, sizeof *run->x.found);
+  run->check = fa_judge_take(a, items, sizeof *run->check);
+  run->records = fa_judge_part_from(a, run->x.found);
+}
+
+/* What begins as zeros once: outputs, and sums over all of a call's rows. */
+static void lay_out_wants(fa_judge_run *run, fa_judge_arena *a) {
+  const fa_wants *out = run->c->out;
+  fa_judge_job *x = &run->x;
+  char *first = fa_judge_take(a, 0, 1);
   x->want_o = fa_judge_lay_out_want(a, &out->t[FA_T_O]);
   x->want_lse = fa_judge_lay_out_want(a, &out->t[FA_T_LSE]);
   x->want_dq = fa_judge_lay_out_want(a, &out->t[FA_T_DQ]);
@@ -37,76 +40,107 @@ static void lay_out_fixed(fa_judge_run *run, fa_judge_arena *a, fa_judge_staged 
   x->want_dsinks = fa_judge_lay_out_want(a, &out->t[FA_T_DSINKS]);
   x->dsinks = fa_judge_take(a, out->t[FA_T_DSINKS].n, sizeof *x->dsinks);
   fa_judge_lay_out_dbuffers(run, a);
+  run->wants = fa_judge_part_from(a, first);
 }
 
 /* Lists are as large however the call is divided, but for their ends. */
 static size_t fixed_bytes(fa_judge_run *run) {
   fa_judge_arena a = {0};
   fa_judge_staged s;
-  char *cleared;
   int64_t blocks = 0;
   for (int64_t b = 0; b < run->c->p->batch; ++b)
     blocks += run->c->heads_q * ((run->c->entry[b].sq + FA_BLOCK_M - 1) / FA_BLOCK_M);
-  lay_out_fixed(run, &a, &s, &cleared);
+  fa_judge_staged_lay_out(run, NULL, NULL, &a, &s);
+  lay_out_records(run, &a);
+  lay_out_wants(run, &a);
   fa_judge_lay_out_mod(run, &a);
   return a.used + (size_t)blocks * sizeof *run->blocks +
          (size_t)(run->c->p->batch * run->c->heads_q) * sizeof *run->heads + (1 << 14);
 }
 
-/* Inputs that leave too little room are uploaded with their turn. */
-static fa_status divide(fa_judge_run *run, fa_error *err) {
-  const size_t most = run->m->most_bytes, from = run->m->turns_from ? run->m->turns_from : most / 2;
+/* Inputs that leave too little room are uploaded with their turn, of a run that is alone. */
+static fa_status divide(fa_judge_run *run, bool alone, size_t most, fa_error *err) {
+  const size_t from = run->m->turns_from ? run->m->turns_from : most / 2;
   size_t fixed = fixed_bytes(run);
-  run->by_turn = fixed > from && fa_judge_staged_may_turn(run);
+  run->by_turn = alone && fixed > from && fa_judge_staged_may_turn(run);
   if (run->by_turn) fixed = fixed_bytes(run);
   if (fixed >= most) return fa_fail(err, FA_ERR_MEMORY, "judge: no room for %zu bytes of tensors", fixed);
   const fa_judge_room room = fa_judge_room_of(run->c, run->backward, run->by_turn, most - fixed);
   return fa_judge_lists_make(run->c, &room, &run->lists, err);
 }
 
-/* All that the call has on the machine, from a->base on; NULL: only measures. *uploaded: up to where it is staged at the same
- * offset; *fixed: up to where it does not depend on how the call is divided. */
-static void lay_out_all(fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *there, char **cleared,
-                        size_t *fixed) {
-  lay_out_fixed(run, a, there, cleared);
-  *fixed = a->used;
-  fa_judge_lay_out_mod(run, a);
-  if (run->by_turn) fa_judge_staged_lay_out_turn(run, a);
-  fa_judge_lay_out(run->c, run->backward, &run->lists, a, &run->x, &run->sums, &run->sums_bytes);
-}
-
-static fa_status upload_staged(fa_judge_run *run, char *base, const fa_judge_staged *there, size_t uploaded,
-                               fa_error *err) {
-  const fa_judge_machine *m = run->m;
-  fa_judge_staged here;
-  char *stage;
-  const fa_status status = m->stage(m->self, uploaded + fa_judge_staged_turns_bytes(run), &stage, err);
-  if (status) return status;
-  fa_judge_arena a = {.base = stage};
-  fa_judge_staged_lay_out(run, &a, &here);
-  fa_judge_staged_fill(run, &here, there, stage + uploaded);
-  fa_judge_staged_use(run, there);
-  return m->upload(m->self, base, stage, uploaded, err);
-}
-
-fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err) {
-  const fa_judge_machine *m = run->m;
-  fa_judge_arena a = {0};
-  fa_judge_staged there;
-  char *cleared, *base;
-  size_t fixed;
+static fa_status prepare(fa_judge_run *run, bool alone, size_t most_bytes, fa_error *err) {
   fa_status status = fa_judge_run_gather(run, err);
   if (status == FA_OK) status = fa_judge_run_program(run, err);
-  if (status == FA_OK) status = divide(run, err);
-  if (status == FA_OK) status = fa_judge_run_hide(run, err);
-  if (status) return status;
-  lay_out_all(run, &a, &there, &cleared, &fixed);
-  if ((status = m->reserve(m->self, a.used, &base, err))) return status;
-  a = (fa_judge_arena){.base = base};
-  lay_out_all(run, &a, &there, &cleared, &fixed);
-  const size_t uploaded = (size_t)(cleared - base);
-  if ((status = upload_staged(run, base, &there, uploaded, err))) return status;
-  return m->clear(m->self, cleared, fixed - uploaded, err);
+  if (status == FA_OK) status = divide(run, alone, most_bytes, err);
+  return status == FA_OK ? fa_judge_run_hide(run, err) : status;
+}
+
+/* All that is uploaded, then all that comes back, so that each is one copy; then the rest. */
+static size_t lay_out_all(fa_judge_run *const *runs, int n, char *base, fa_judge_staged *there,
+                          size_t *uploaded, size_t *records) {
+  fa_judge_arena a = {.base = base};
+  for (int i = 0; i < n; ++i) fa_judge_staged_lay_out(runs[i], i ? runs[0] : NULL, &there[0], &a, &there[i]);
+  *uploaded = a.used;
+  for (int i = 0; i < n; ++i) lay_out_records(runs[i], &a);
+  *records = a.used - *uploaded;
+  for (int i = 0; i < n; ++i) {
+    fa_judge_run *run = runs[i];
+    lay_out_wants(run, &a);
+    fa_judge_lay_out_mod(run, &a);
+    if (run->by_turn) fa_judge_staged_lay_out_turn(run, &a);
+    fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums);
+  }
+  return a.used;
+}
+
+/* turns: room for what is uploaded later, of a run that is alone. */
+static void stage_all(fa_judge_run *const *runs, int n, char *stage, char *turns,
+                      const fa_judge_staged *there) {
+  fa_judge_arena a = {.base = stage};
+  fa_judge_staged here[FA_JUDGE_RUNS];
+  for (int i = 0; i < n; ++i) {
+    const fa_judge_run *with = i ? runs[0] : NULL;
+    fa_judge_staged_lay_out(runs[i], with, &here[0], &a, &here[i]);
+    fa_judge_staged_fill(runs[i], with, &here[i], &there[i], turns);
+    fa_judge_staged_use(runs[i], &there[i]);
+  }
+}
+
+static fa_status clear(fa_judge_run *run, fa_judge_part part, bool beside, fa_error *err) {
+  enum { PIECE = 2 * sizeof(double) }; /* of an item; parts are multiples of 256 bytes */
+  const size_t bytes = (size_t)(part.end - part.first);
+  run->x.whole_to = (double *)part.first;
+  return (beside ? fa_judge_launch_beside : fa_judge_launch)(run, FA_JUDGE_KERNEL_clear,
+                                                             (int64_t)(bytes / PIECE), err);
+}
+
+fa_status fa_judge_run_open(fa_judge_run *const *runs, int n, fa_error *err) {
+  const fa_judge_machine *m = runs[0]->m;
+  fa_judge_staged there[FA_JUDGE_RUNS];
+  fa_status status = FA_OK;
+  size_t uploaded, records;
+  char *base, *stage;
+  for (int i = 0; status == FA_OK && i < n; ++i) {
+    runs[i]->x.strand = i;
+    status = prepare(runs[i], n == 1, m->most_bytes / (size_t)n, err);
+  }
+  if (status == FA_OK)
+    status = m->reserve(m->self, lay_out_all(runs, n, NULL, there, &uploaded, &records), &base, err);
+  if (status == FA_OK)
+    status = m->stage(m->self, uploaded + records + fa_judge_staged_turns_bytes(runs[0]), &stage, err);
+  if (status != FA_OK) return status;
+  lay_out_all(runs, n, base, there, &uploaded, &records);
+  for (int i = 0; i < n; ++i)
+    runs[i]->fetched = stage + uploaded + (runs[i]->records.first - runs[0]->records.first);
+  stage_all(runs, n, stage, stage + uploaded + records, there);
+  status = m->upload(m->self, base, stage, uploaded, err);
+  for (int i = 0; status == FA_OK && i < n; ++i) {
+    status = clear(runs[i], runs[i]->records, false, err);
+    if (status == FA_OK) status = clear(runs[i], runs[i]->wants, true, err);
+    if (status == FA_OK) status = clear(runs[i], runs[i]->sums, true, err);
+  }
+  return status;
 }
 
 void fa_judge_run_close(fa_judge_run *run) {
@@ -118,9 +152,18 @@ void fa_judge_run_close(fa_judge_run *run) {
 
 /* ---- launches ---- */
 
-fa_status fa_judge_launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err) {
+static fa_status launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, bool beside, fa_error *err) {
   run->x.n = n;
+  run->x.beside = beside;
   return n > 0 ? run->m->launch(run->m->self, kernel, &run->x, err) : FA_OK;
+}
+
+fa_status fa_judge_launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err) {
+  return launch(run, kernel, n, false, err);
+}
+
+fa_status fa_judge_launch_beside(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err) {
+  return launch(run, kernel, n, true, err);
 }
 
 /* Of a wave with fewer pairs, large tiles are too few for a device's processors. */
@@ -152,27 +195,41 @@ static int64_t items_of(const fa_judge_run *run, const fa_judge_turn *turn, cons
   return (wide ? wave->n_blocks * each : wave->strips) * p->columns * p->parts;
 }
 
+/* Sums in parts have one place for all products: they are joined before the next one's begin. */
+static fa_status multiply(fa_judge_run *run, const fa_judge_wave *wave, const fa_judge_product *p,
+                          const fa_judge_factors *f, fa_judge_kernel kernel, int64_t items, bool beside,
+                          fa_error *err) {
+  run->x.product = *p;
+  if (p->parts <= 1) return launch(run, kernel, items, beside, err);
+  const fa_status status = fa_judge_launch(run, kernel, items, err);
+  return status == FA_OK ? fa_judge_launch(run, f->f32 ? FA_JUDGE_KERNEL_join_f32 : FA_JUDGE_KERNEL_join_f64,
+                                           wave->rows * f->width, err)
+                         : status;
+}
+
 fa_status fa_judge_multiply(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
                             const fa_judge_factors *list, int n, fa_error *err) {
   fa_status status = FA_OK;
-  for (int i = 0; status == FA_OK && i < n; ++i) {
-    const fa_judge_factors *f = &list[i];
-    fa_judge_kernel kernel;
-    fa_judge_product *p = &run->x.product;
-    *p = (fa_judge_product){.a = f->a, .b = f->b, .c = f->c, .width = f->width, .alpha = f->alpha};
-    const int64_t items = items_of(run, turn, wave, f, p, &kernel);
-    status = fa_judge_launch(run, kernel, items, err);
-    if (status == FA_OK && p->parts > 1)
-      status = fa_judge_launch(run, f->f32 ? FA_JUDGE_KERNEL_join_f32 : FA_JUDGE_KERNEL_join_f64,
-                               wave->rows * f->width, err);
+  /* one kernel after another, so that all of one can be one launch */
+  for (int now = FA_JUDGE_KERNEL_clear; status == FA_OK && now < FA_JUDGE_N_KERNELS; ++now) {
+    bool beside = false;
+    for (int i = 0; status == FA_OK && i < n; ++i) {
+      const fa_judge_factors *f = &list[i];
+      fa_judge_kernel kernel;
+      fa_judge_product p = {.a = f->a, .b = f->b, .c = f->c, .width = f->width, .alpha = f->alpha};
+      const int64_t items = items_of(run, turn, wave, f, &p, &kernel);
+      if ((int)kernel != now) continue;
+      status = multiply(run, wave, &p, f, kernel, items, beside, err);
+      beside = true;
+    }
   }
   return status;
 }
 
-static fa_status measure(fa_judge_run *run, fa_judge_tensor t, double *to, fa_error *err) {
+static fa_status measure(fa_judge_run *run, fa_judge_tensor t, double *to, bool beside, fa_error *err) {
   run->x.whole = t;
   run->x.whole_to = to;
-  return fa_judge_launch(run, FA_JUDGE_KERNEL_measure, (t.n + FA_PIECE - 1) / FA_PIECE, err);
+  return launch(run, FA_JUDGE_KERNEL_measure, (t.n + FA_PIECE - 1) / FA_PIECE, beside, err);
 }
 
 static fa_status begin_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_error *err) {
@@ -180,8 +237,8 @@ static fa_status begin_turn(fa_judge_run *run, const fa_judge_turn *turn, fa_err
   run->x.head = run->heads + turn->first_head;
   run->x.n_heads = turn->n_heads;
   if (run->by_turn) status = fa_judge_staged_upload(run, turn, false, err);
-  if (status == FA_OK && run->sums_bytes > 0)
-    status = run->m->clear(run->m->self, run->sums, run->sums_bytes, err);
+  if (status == FA_OK && turn->first_head > 0)
+    status = clear(run, run->sums, false, err); /* the first one's are, with all else */
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_key, turn->keys, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_scale_key, turn->keys, err);
   return status;
@@ -211,10 +268,10 @@ static fa_status measure_all(fa_judge_run *run, fa_error *err) {
   fa_status status = FA_OK;
   for (int64_t n = 0; status == FA_OK && n < times; ++n) {
     if (run->by_turn) status = fa_judge_staged_upload(run, &run->lists.turn[n], true, err);
-    if (status == FA_OK) status = measure(run, run->x.q, &found->q, err);
-    if (status == FA_OK && run->backward) status = measure(run, run->x.d_o, &found->d_o, err);
+    if (status == FA_OK) status = measure(run, run->x.q, &found->q, false, err);
+    if (status == FA_OK && run->backward) status = measure(run, run->x.d_o, &found->d_o, true, err);
   }
-  return status == FA_OK && run->x.dlse.data ? measure(run, run->x.dlse, &found->dlse, err) : status;
+  return status == FA_OK && run->x.dlse.data ? measure(run, run->x.dlse, &found->dlse, true, err) : status;
 }
 
 fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *step, fa_judge_step *end, fa_error *err) {

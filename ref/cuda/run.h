@@ -33,6 +33,19 @@ enum {
   FA_JUDGE_INPUTS = FA_JUDGE_IN_DBUFFER_0 + FA_MAX_CAPTURES
 };
 
+enum { FA_JUDGE_RUNS = 2 }; /* that share an upload: a forward and a backward */
+
+/* What is uploaded at once, each at the same offset here and there. */
+typedef struct fa_judge_staged {
+  fa_ref_call *c;
+  fa_problem *p;
+  fa_profile *profile;
+  fa_ref_sequence *entry;
+  fa_judge_head *head;
+  fa_judge_block *block;
+  char *input[FA_JUDGE_INPUTS];
+} fa_judge_staged;
+
 typedef struct fa_judge_run {
   fa_judge_machine *m;
   const fa_ref_call *c;
@@ -41,9 +54,10 @@ typedef struct fa_judge_run {
   fa_tensor input[FA_JUDGE_INPUTS]; /* data NULL: absent */
   fa_judge_lists lists;
   fa_judge_job x;
-  fa_judge_check *check; /* items of all outputs, one after another */
-  char *sums;            /* by key: 0 before a turn begins */
-  size_t sums_bytes;
+  fa_judge_check *check;        /* items of all outputs, one after another */
+  fa_judge_part records, wants; /* found and check; what is wanted */
+  char *fetched;                /* room for the records in staged memory, where they come without a copy */
+  fa_judge_part sums;           /* by key: 0 before a turn begins */
   float *gathered[3]; /* keys, values and flips of keys in the order of sequences, where they lie elsewhere */
   unsigned char *hidden, *visits; /* pairs that are hidden, and tiles that are visited */
   char *program;                  /* score_mod with what it reads */
@@ -85,35 +99,28 @@ fa_status fa_judge_settle_dbuffers(fa_judge_run *run, fa_error *err);
 /* Sets what is to be uploaded: the inputs of its pass, and unless got is NULL the subject's outputs. */
 void fa_judge_run_take(fa_judge_run *run, const fa_tensors *in, const fa_tensors *got);
 
-/* What is uploaded at once. */
-typedef struct fa_judge_staged {
-  fa_ref_call *c;
-  fa_problem *p;
-  fa_profile *profile;
-  fa_ref_sequence *entry;
-  fa_judge_head *head;
-  fa_judge_block *block;
-  char *input[FA_JUDGE_INPUTS];
-} fa_judge_staged;
-void fa_judge_staged_lay_out(const fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *s);
+/* Lays out what is uploaded at once, but what `with`, unless it is NULL, has in of_it already. */
+void fa_judge_staged_lay_out(const fa_judge_run *run, const fa_judge_run *with, const fa_judge_staged *of_it,
+                             fa_judge_arena *a, fa_judge_staged *s);
 /* Whether inputs could be uploaded by turns; a turn's on the machine; all turns' on the host. */
 bool fa_judge_staged_may_turn(const fa_judge_run *run);
 void fa_judge_staged_lay_out_turn(fa_judge_run *run, fa_judge_arena *a);
 size_t fa_judge_staged_turns_bytes(const fa_judge_run *run);
-void fa_judge_staged_fill(fa_judge_run *run, const fa_judge_staged *here, const fa_judge_staged *there,
-                          char *turns);
+void fa_judge_staged_fill(fa_judge_run *run, const fa_judge_run *with, const fa_judge_staged *here,
+                          const fa_judge_staged *there, char *turns);
 void fa_judge_staged_use(fa_judge_run *run, const fa_judge_staged *there);
 fa_status fa_judge_staged_upload(fa_judge_run *run, const fa_judge_turn *turn, bool measured, fa_error *err);
 
-/* Copies the call and its tensors to the machine and makes its outputs, with the shapes of c->out, zeros there. */
-fa_status fa_judge_run_open(fa_judge_run *run, fa_error *err);
+/* Copies calls and their tensors to the machine, what several of them read once, and makes their outputs, with the shapes of
+ * c->out, zeros there. All have one machine, of whose memory each has its share. */
+fa_status fa_judge_run_open(fa_judge_run *const *runs, int n, fa_error *err);
 /* Computes `wave` for all waves, after each turn's keys were loaded; after a turn's last one `end`, which may be NULL. */
 typedef fa_status fa_judge_step(fa_judge_run *run, const fa_judge_turn *turn, const fa_judge_wave *wave,
                                 fa_error *err);
 fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *wave, fa_judge_step *end, fa_error *err);
 /* Launches are over the blocks of wave n from here on. */
 void fa_judge_run_wave(fa_judge_run *run, int64_t n);
-/* Everything that is wanted of O and LSE, or of the gradients, on the machine. */
+/* Everything that is wanted of O and LSE, or of the gradients, on the machine, of a run that is open. */
 fa_status fa_judge_compute_forward(fa_judge_run *run, fa_error *err);
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err);
 /* Elements of an item of the comparison, and items of an output. */
@@ -126,8 +133,10 @@ fa_status fa_judge_run_found(fa_judge_run *run, fa_judge_found *found, fa_error 
 fa_status fa_judge_found_says(const fa_judge_found *found, fa_error *err);
 void fa_judge_run_close(fa_judge_run *run);
 
-/* Items of a kernel; the products of a form (ref/cuda/product.cuh). */
+/* Items of a kernel, after everything before; beside: or together with the launches before it that are of the same kernel. The
+ * products of a form (ref/cuda/product.cuh): of one kernel, all beside each other. */
 fa_status fa_judge_launch(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err);
+fa_status fa_judge_launch_beside(fa_judge_run *run, fa_judge_kernel kernel, int64_t n, fa_error *err);
 typedef enum fa_judge_form { FA_JUDGE_ROW_BY_KEY, FA_JUDGE_ROW, FA_JUDGE_KEY } fa_judge_form;
 typedef struct fa_judge_factors {
   fa_judge_form form;

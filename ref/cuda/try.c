@@ -204,12 +204,20 @@ static void conclude(const output *o, const fa_problem *p, const fa_judge_found 
 
 /* ---- a call ---- */
 
+typedef struct attempt {
+  fa_judge_machine *m;
+  const fa_problem *p;
+  const fa_tensors *in, *got;
+  const fa_ref_options *opt;
+  const fa_compare_options *options;
+  fa_judge_trial *trial;
+} attempt;
+
 /* The outputs that are compared, and the records of all, one after another. */
 typedef struct compared {
   int n;
   int64_t items;
   output o[FA_JUDGE_OUTPUTS];
-  char *fetched; /* fa_judge_found, and behind it the records */
 } compared;
 
 static void add_output(const fa_judge_run *run, const fa_tensors *got, fa_tensor_id id, compared *all) {
@@ -238,7 +246,8 @@ static fa_status launch_compare(fa_judge_run *run, const output *o, bool whole, 
   run->x.output = output_of(run, o->id, o->want, doubt);
   run->x.output.check = run->check + o->first;
   if (whole) set_tolerance(run, o->id, true, &run->x.output);
-  return fa_judge_launch(run, FA_JUDGE_KERNEL_compare, o->items, err);
+  return (o->first > 0 ? fa_judge_launch_beside : fa_judge_launch)(run, FA_JUDGE_KERNEL_compare, o->items,
+                                                                   err);
 }
 
 /* Gradients' tolerances depend on how steep a softcap is, which is found while they are computed. */
@@ -258,18 +267,6 @@ static fa_status launch_all(fa_judge_run *run, const compared *all, double doubt
   for (int i = 0; status == FA_OK && i < all->n; ++i)
     status = launch_compare(run, &all->o[i], false, doubt, err);
   return status;
-}
-
-/* What was found and all records at once: whoever waits for a machine waits once. */
-static fa_status fetch(fa_judge_run *run, compared *all, fa_error *err) {
-  const size_t first = (size_t)((char *)run->check - (char *)run->x.found);
-  const size_t bytes = first + (size_t)all->items * sizeof *run->check;
-  all->fetched = malloc(bytes);
-  if (!all->fetched) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
-  const fa_status status = run->m->download(run->m->self, all->fetched, run->x.found, bytes, err);
-  for (int i = 0; i < all->n; ++i)
-    all->o[i].check = (fa_judge_check *)(all->fetched + first) + all->o[i].first;
-  return status == FA_OK ? fa_judge_found_says((fa_judge_found *)all->fetched, err) : status;
 }
 
 /* Mostly a trivial answer fails, or is right, and nobody has to look at all inputs to tell. */
@@ -315,25 +312,79 @@ static void take_debug(const fa_tensor *debug, fa_judge_job *x) {
   x->debug_keys = debug->shape[3];
 }
 
-static fa_status compare_all(fa_judge_run *run, const fa_tensors *got, const fa_compare_options *options,
-                             fa_judge_trial *t, fa_error *err) {
-  const fa_wants *out = run->c->out;
-  if (out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n + out->t[FA_T_DSINKS].n == 0) return FA_OK;
-  compared all = outputs_of(run, got);
-  take_debug(&got->t[FA_T_P_DEBUG], &run->x);
-  run->x.debug_without_zeros = options->recorded;
-  fa_status status = launch_all(run, &all, options->doubt, err);
-  if (status == FA_OK) status = fetch(run, &all, err);
-  fa_judge_found *found = (fa_judge_found *)all.fetched;
-  if (status == FA_OK) status = try_means(run, found, options->doubt, err);
-  for (int i = 0; status == FA_OK && i < all.n; ++i) {
-    status = look_closer(run, &all.o[i], options->doubt, err);
-    if (status == FA_OK) status = check_records(&all.o[i], run->x.nonce, err);
-    if (status == FA_OK) conclude(&all.o[i], run->c->p, found, options, t);
-    if (status == FA_OK && t->is_signed) t->digest = digest_of(&all.o[i], t->digest);
+/* ---- passes ---- */
+
+/* A forward or a backward. */
+typedef struct pass {
+  fa_ref_call c;
+  fa_wants out;
+  fa_judge_run run;
+  compared all;
+  const fa_judge_found *found;
+} pass;
+
+static bool compares_nothing(const pass *p) {
+  const fa_wants *out = &p->out;
+  return out->t[FA_T_O].n + out->t[FA_T_DQ].n + out->t[FA_T_DK].n + out->t[FA_T_DSINKS].n == 0;
+}
+
+static fa_status open_pass(const attempt *a, bool backward, pass *p, fa_error *err) {
+  fa_ref_options shapes = *a->opt;
+  shapes.shapes_alone = true; /* what is wanted stays on the machine */
+  p->run = (fa_judge_run){.m = a->m, .c = &p->c, .backward = backward, .compares = true};
+  fa_judge_run_take(&p->run, a->in, a->got);
+  take_debug(&a->got->t[FA_T_P_DEBUG], &p->run.x);
+  p->run.x.debug_without_zeros = a->options->recorded;
+  getrandom(&p->run.x.nonce, sizeof p->run.x.nonce, 0);
+  const fa_status status = fa_judge_call_init(&p->c, a->p, a->in, &shapes, backward, &p->out, err);
+  if (status == FA_OK) p->all = outputs_of(&p->run, a->got);
+  return status;
+}
+
+static void close_pass(pass *p) {
+  fa_judge_run_close(&p->run);
+  fa_judge_call_free(&p->c);
+  fa_wants_free(&p->out);
+}
+
+/* What was found and all records of all passes at once: whoever waits for a machine waits once. */
+static fa_status fetch(pass *const *passes, int n, fa_error *err) {
+  const fa_judge_machine *m = passes[0]->run.m;
+  const char *first = passes[0]->run.records.first;
+  for (int i = 0; i < n; ++i) {
+    pass *p = passes[i];
+    const char *check = p->run.fetched + ((const char *)p->run.check - p->run.records.first);
+    p->found = (const fa_judge_found *)p->run.fetched;
+    for (int k = 0; k < p->all.n; ++k) p->all.o[k].check = (const fa_judge_check *)check + p->all.o[k].first;
   }
-  if (status == FA_OK && run->x.debug.data) conclude_debug(found, &got->t[FA_T_P_DEBUG], t);
-  free(all.fetched);
+  return m->download(m->self, passes[0]->run.fetched, first, (size_t)(passes[n - 1]->run.records.end - first),
+                     err);
+}
+
+static fa_status run_passes(const attempt *a, pass *const *passes, int n, fa_error *err) {
+  fa_judge_run *runs[FA_JUDGE_RUNS];
+  for (int i = 0; i < n; ++i) runs[i] = &passes[i]->run;
+  fa_status status = fa_judge_run_open(runs, n, err);
+  for (int i = 0; status == FA_OK && i < n; ++i)
+    status = launch_all(runs[i], &passes[i]->all, a->options->doubt, err);
+  return status == FA_OK ? fetch(passes, n, err) : status;
+}
+
+/* From its records, which are there; a closer look may need the machine again. */
+static fa_status conclude_pass(const attempt *a, pass *p, fa_error *err) {
+  const double doubt = a->options->doubt;
+  fa_judge_run *run = &p->run;
+  fa_judge_found found = *p->found;
+  fa_status status = fa_judge_found_says(&found, err);
+  if (status == FA_OK) status = try_means(run, &found, doubt, err);
+  for (int i = 0; status == FA_OK && i < p->all.n; ++i) {
+    const output *o = &p->all.o[i];
+    status = look_closer(run, o, doubt, err);
+    if (status == FA_OK) status = check_records(o, run->x.nonce, err);
+    if (status == FA_OK) conclude(o, a->p, &found, a->options, a->trial);
+    if (status == FA_OK && a->trial->is_signed) a->trial->digest = digest_of(o, a->trial->digest);
+  }
+  if (status == FA_OK && run->x.debug.data) conclude_debug(&found, &a->got->t[FA_T_P_DEBUG], a->trial);
   return status;
 }
 
@@ -356,27 +407,63 @@ static fa_status compare_caches(fa_ref_call *c, const fa_tensors *got, const fa_
   return status;
 }
 
-/* What is wanted stays on the machine. */
-static fa_ref_options shapes_of(const fa_ref_options *opt) {
-  fa_ref_options o = *opt;
-  o.shapes_alone = true;
-  return o;
+static fa_status try_pass(const attempt *a, bool backward, fa_error *err) {
+  pass *p = calloc(1, sizeof *p);
+  if (!p) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  fa_status status = open_pass(a, backward, p, err);
+  const bool nothing = status == FA_OK && compares_nothing(p);
+  if (status == FA_OK && !nothing) status = run_passes(a, &p, 1, err);
+  if (status == FA_OK && !nothing) status = conclude_pass(a, p, err);
+  if (status == FA_OK && a->p->kvcache.present)
+    status = compare_caches(&p->c, a->got, a->options, a->trial, err);
+  close_pass(p);
+  free(p);
+  return status;
+}
+
+/* Gradients only after a forward that can be relied on: else the CPU has another way to judge them. */
+static fa_status try_one_by_one(const attempt *a, fa_error *err) {
+  const fa_status status = try_pass(a, false, err);
+  return status == FA_OK && a->trial->passed ? try_pass(a, true, err) : status;
+}
+
+/* Both at once: what was found of gradients counts, or not, when all is there. */
+static fa_status try_together(const attempt *a, fa_error *err) {
+  pass *both = calloc(FA_JUDGE_RUNS, sizeof *both);
+  pass *const passes[] = {both, both + 1};
+  if (!both) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  fa_status status = open_pass(a, false, passes[0], err);
+  if (status == FA_OK) status = open_pass(a, true, passes[1], err);
+  const bool apart = status == FA_OK && (compares_nothing(passes[0]) || compares_nothing(passes[1]));
+  if (status == FA_OK && !apart) status = run_passes(a, passes, FA_JUDGE_RUNS, err);
+  if (status == FA_OK && !apart) status = conclude_pass(a, passes[0], err);
+  if (status == FA_OK && !apart && a->trial->passed) status = conclude_pass(a, passes[1], err);
+  close_pass(passes[0]);
+  close_pass(passes[1]);
+  free(both);
+  return apart ? try_one_by_one(a, err) : status;
+}
+
+/* What waits for one answer takes more memory, and a large call waits for its kernels anyway. What sums over rows or evaluates
+ * expressions has its passes apart, and so has what may come by turns. */
+static bool is_small(const fa_judge_machine *m, const fa_problem *p, const fa_tensors *in) {
+  const int64_t most = (int64_t)1 << 24; /* pairs, and elements of a tensor */
+  if (p->kvcache.present || p->score_mod || p->sinks.grad || m->turns_from > 0) return false;
+  return fa_tensor_count(&in->t[FA_T_Q]) <= most && fa_tensor_count(&in->t[FA_T_K]) <= most &&
+         fa_tensor_count(&in->t[FA_T_V]) <= most &&
+         p->batch * p->heads_q * p->seqlen_q <= most / (p->seqlen_k + 1);
 }
 
 fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                        const fa_ref_options *opt, const fa_compare_options *options, bool backward,
                        fa_judge_trial *trial, fa_error *err) {
-  fa_ref_call c;
-  fa_wants out;
-  fa_judge_run run = {.m = m, .c = &c, .backward = backward, .compares = true};
-  fa_judge_run_take(&run, in, got);
-  getrandom(&run.x.nonce, sizeof run.x.nonce, 0);
-  const fa_ref_options shapes = shapes_of(opt);
-  fa_status status = fa_judge_call_init(&c, p, in, &shapes, backward, &out, err);
-  if (status == FA_OK) status = compare_all(&run, got, options, trial, err);
-  if (status == FA_OK && p->kvcache.present) status = compare_caches(&c, got, options, trial, err);
-  fa_judge_run_close(&run);
-  fa_judge_call_free(&c);
-  fa_wants_free(&out);
-  return status;
+  const attempt a = {m, p, in, got, opt, options, trial};
+  return try_pass(&a, backward, err);
+}
+
+fa_status fa_judge_try_both(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in,
+                            const fa_tensors *got, const fa_ref_options *opt,
+                            const fa_compare_options *options, fa_judge_trial *trial, fa_error *err) {
+  const attempt a = {m, p, in, got, opt, options, trial};
+  return is_small(m, p, in) ? try_together(&a, err) : try_one_by_one(&a, err);
 }

@@ -24,5 +24,9 @@ typedef struct fa_judge_trial {
 fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                        const fa_ref_options *opt, const fa_compare_options *options, bool backward,
                        fa_judge_trial *trial, fa_error *err);
+/* O and LSE, and if these pass the gradients, with one answer of the machine unless the call is large. */
+fa_status fa_judge_try_both(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in,
+                            const fa_tensors *got, const fa_ref_options *opt,
+                            const fa_compare_options *options, fa_judge_trial *trial, fa_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 """Faults planted in the kernels of the judge on a device: the comparison with the judge on the CPU must see each.
 
-usage: test_faults.py TEST_DEVICE_JUDGE TEST_TWO_JUDGES TEST_DEVICE_FILL CXX
+usage: test_faults.py TEST_DEVICE_JUDGE TEST_TWO_JUDGES TEST_DEVICE_FILL TEST_JUDGE_TOGETHER CXX
 
-Each is one replacement in a copy of ref/cuda, which is compiled as C++ and given to one of the three programs in place of its own
-kernels: faults of what is wanted to the first, of the comparison to the second, of data to the third. The unchanged copy must pass
+Each is one replacement in a copy of ref/cuda, which is compiled as C++ and given to one of the four programs in place of its own
+kernels: faults of what is wanted to the first, of the comparison to the second, of data to the third, of launches for several jobs to the last. The unchanged copy must pass
 all of them, so that it is the fault that is seen.
 """
 import concurrent.futures
@@ -125,6 +125,16 @@ FILLED = [
     ("strides of slots and heads swapped", "fill.cuh", "slot * t->slot_step + h * t->head_step", "slot * t->head_step + h * t->slot_step"),
 ]
 
+# Of launches for several jobs.
+TOGETHER = [
+    ("first job for all blocks", "kernels.cu", "int low = 0, high = batch->n;", "int low = 0, high = 1;"),
+    ("last block of a job given to the next", "kernels.cu", "batch->first[middle] <= *block", "batch->first[middle] <= *block + 1"),
+    ("first block of a job given to the one before", "kernels.cu", "batch->first[middle] <= *block", "batch->first[middle] < *block"),
+    ("blocks counted through all jobs", "kernels.cu", "*block -= batch->first[low];", ";"),
+    ("another job than its blocks'", "kernels.cu", "jobs + batch->at[low]", "jobs + batch->at[low ? low - 1 : 0]"),
+    ("last item of a block lost", "kernels.cu", "item < end && item < x->n", "item < end - (end > 1) && item < x->n"),
+]
+
 
 def build(root, folder, cxx, fault):
     copy = folder / "ref" / "cuda"
@@ -149,10 +159,10 @@ def seen(root, program, cxx, fault):
 
 
 def main():
-    judge, compared, filled, cxx = sys.argv[1:5]
+    judge, compared, filled, together, cxx = sys.argv[1:6]
     root = pathlib.Path.cwd()
     bad = 0
-    programs = ((judge, FAULTS), (compared, COMPARED), (filled, FILLED))
+    programs = ((judge, FAULTS), (compared, COMPARED), (filled, FILLED), (together, TOGETHER))
     planted = [(program, fault) for program, faults in programs for fault in faults]
     tries = [(program, None) for program, _ in programs] + share(planted)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -30,23 +30,25 @@ static trouble take_trouble(void) {
 
 /* ---- a machine that gets into trouble ---- */
 
-typedef fa_status launcher(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err);
+typedef fa_status launcher(void *self, fa_judge_kernel kernel, const fa_judge_task *tasks, int n,
+                           fa_error *err);
 static launcher *launch_on_host;
 
-static fa_status launch(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err) {
+static fa_status launch(void *self, fa_judge_kernel kernel, const fa_judge_task *tasks, int n,
+                        fa_error *err) {
   const trouble t = kernel == FA_JUDGE_KERNEL_weigh ? take_trouble() : NONE;
   if (t == DIES) _exit(9);
   if (t == HANGS) pause();
   if (t == FAILS) return fa_fail(err, FA_ERR_DEVICE, "weigh: it fell over");
-  return launch_on_host(self, kernel, job, err);
+  return launch_on_host(self, kernel, tasks, n, err);
 }
 
 static fa_status open_troubled(fa_judge_machine **out, fa_error *err) {
   const fa_status status = fa_judge_machines_host.open(out, err);
   shared->server = getpid();
   if (status == FA_OK) {
-    launch_on_host = (*out)->launch;
-    (*out)->launch = launch;
+    launch_on_host = (*out)->launch_all;
+    (*out)->launch_all = launch;
   }
   return status;
 }

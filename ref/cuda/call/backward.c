@@ -87,14 +87,14 @@ static fa_status finish(fa_judge_run *run, fa_error *err) {
 }
 
 fa_status fa_judge_compute_backward(fa_judge_run *run, fa_error *err) {
-  fa_status status = fa_judge_run_open(run, err);
-  if (status == FA_OK) status = fa_judge_run_turns(run, wave, end, err);
+  const fa_status status = fa_judge_run_turns(run, wave, end, err);
   return status == FA_OK ? finish(run, err) : status;
 }
 
 static fa_status compute(fa_judge_run *run, fa_judge_found *found, fa_error *err) {
   fa_wants *out = run->c->out;
-  fa_status status = fa_judge_compute_backward(run, err);
+  fa_status status = fa_judge_run_open(&run, 1, err);
+  if (status == FA_OK) status = fa_judge_compute_backward(run, err);
   if (status == FA_OK) status = fa_judge_run_found(run, found, err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dq, &out->t[FA_T_DQ], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_dk, &out->t[FA_T_DK], err);

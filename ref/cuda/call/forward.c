@@ -33,8 +33,7 @@ static fa_status wave(fa_judge_run *run, const fa_judge_turn *turn, const fa_jud
 
 fa_status fa_judge_compute_forward(fa_judge_run *run, fa_error *err) {
   const fa_ref_call *c = run->c;
-  fa_status status = fa_judge_run_open(run, err);
-  if (status == FA_OK) status = fa_judge_run_turns(run, wave, NULL, err);
+  const fa_status status = fa_judge_run_turns(run, wave, NULL, err);
   return status == FA_OK && c->p->lse_padded
              ? fa_judge_launch(run, FA_JUDGE_KERNEL_pad_lse, c->out->t[FA_T_LSE].n, err)
              : status;
@@ -43,7 +42,8 @@ fa_status fa_judge_compute_forward(fa_judge_run *run, fa_error *err) {
 static fa_status compute(fa_judge_run *run, fa_error *err) {
   fa_wants *out = run->c->out;
   fa_judge_found found;
-  fa_status status = fa_judge_compute_forward(run, err);
+  fa_status status = fa_judge_run_open(&run, 1, err);
+  if (status == FA_OK) status = fa_judge_compute_forward(run, err);
   if (status == FA_OK) status = fa_judge_run_found(run, &found, err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_o, &out->t[FA_T_O], err);
   if (status == FA_OK) status = fa_judge_run_fetch(run, &run->x.want_lse, &out->t[FA_T_LSE], err);

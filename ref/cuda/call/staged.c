@@ -51,7 +51,13 @@ bool fa_judge_staged_may_turn(const fa_judge_run *run) {
   return !fa_judge_gathers(c) && !c->rotated.q && !c->topk && !fa_judge_hides(c) && !apart;
 }
 
-void fa_judge_staged_lay_out(const fa_judge_run *run, fa_judge_arena *a, fa_judge_staged *s) {
+/* Of `with` what is uploaded already is not uploaded again. */
+static char *input_with(const fa_judge_run *with, const fa_judge_staged *of_it, const fa_tensor *t, int i) {
+  return with && t->data && with->input[i].data == t->data ? of_it->input[i] : NULL;
+}
+
+void fa_judge_staged_lay_out(const fa_judge_run *run, const fa_judge_run *with, const fa_judge_staged *of_it,
+                             fa_judge_arena *a, fa_judge_staged *s) {
   const fa_ref_call *c = run->c;
   s->c = fa_judge_take(a, 1, sizeof *s->c);
   s->p = fa_judge_take(a, 1, sizeof *s->p);
@@ -62,7 +68,8 @@ void fa_judge_staged_lay_out(const fa_judge_run *run, fa_judge_arena *a, fa_judg
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) {
     const fa_tensor *t = &run->input[i];
     const bool here = t->data && !comes_by_turn(run, i);
-    s->input[i] = here ? fa_judge_take(a, fa_tensor_count(t), fa_dtype_size(t->dtype)) : NULL;
+    s->input[i] = here ? input_with(with, of_it, t, i) : NULL;
+    if (here && !s->input[i]) s->input[i] = fa_judge_take(a, fa_tensor_count(t), fa_dtype_size(t->dtype));
   }
 }
 
@@ -212,8 +219,8 @@ fa_status fa_judge_staged_upload(fa_judge_run *run, const fa_judge_turn *turn, b
 /* ---- all of it ---- */
 
 /* here: the host's copy of what will be `there`. */
-void fa_judge_staged_fill(fa_judge_run *run, const fa_judge_staged *here, const fa_judge_staged *there,
-                          char *turns) {
+void fa_judge_staged_fill(fa_judge_run *run, const fa_judge_run *with, const fa_judge_staged *here,
+                          const fa_judge_staged *there, char *turns) {
   const fa_ref_call *c = run->c;
   *here->c = *c;
   here->c->p = there->p;
@@ -225,7 +232,8 @@ void fa_judge_staged_fill(fa_judge_run *run, const fa_judge_staged *here, const 
   memcpy(here->head, run->lists.head, (size_t)run->lists.n_heads * sizeof *here->head);
   memcpy(here->block, run->lists.block, (size_t)run->lists.n_blocks * sizeof *here->block);
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
-    if (here->input[i]) copy_whole(run, &run->input[i], here->input[i]);
+    if (here->input[i] && !input_with(with, there, &run->input[i], i))
+      copy_whole(run, &run->input[i], here->input[i]);
   fa_judge_place_program(here->input[FA_JUDGE_IN_PROGRAM], there->input[FA_JUDGE_IN_PROGRAM]);
   if (run->by_turn) fill_turns(run, turns);
 }

@@ -12,6 +12,10 @@ bool fa_judge_has_buffer_gradients(const fa_ref_call *c) {
   return any;
 }
 
+fa_judge_part fa_judge_part_from(const fa_judge_arena *a, void *first) {
+  return a->base ? (fa_judge_part){first, a->base + a->used} : (fa_judge_part){NULL, NULL};
+}
+
 static double *doubles(fa_judge_arena *a, int64_t n) {
   return fa_judge_take(a, n, sizeof(double));
 }
@@ -132,11 +136,9 @@ static void lay_out_pairs(const fa_ref_call *c, bool backward, const fa_judge_wa
 }
 
 void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists *l, fa_judge_arena *a,
-                      fa_judge_job *x, char **cleared, size_t *cleared_bytes) {
+                      fa_judge_job *x, fa_judge_part *cleared) {
   lay_out_keys(c, backward, l->most_of_turn.keys, a, x);
-  *cleared = (char *)x->dk.value;
-  /* Without a base this only measures. */
-  *cleared_bytes = backward && a->base ? (size_t)(a->base + a->used - *cleared) : 0;
+  *cleared = backward ? fa_judge_part_from(a, x->dk.value) : (fa_judge_part){NULL, NULL};
   lay_out_rows(c, backward, &l->most, a, x);
   lay_out_pairs(c, backward, &l->most, a, x);
 }
