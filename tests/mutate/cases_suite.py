@@ -52,10 +52,10 @@ class Suite:
         for backend in backends or FILES:
             asked = files or [f"cases/{name}.json" for name in FILES.get(backend, EVERY)]
             self.free[backend] = queue.Queue()
-            for _ in range(jobs):
-                one = server.Server(program, backend, asked)
-                self.names[backend] = one.names
-                self.free[backend].put(one)
+            with ThreadPoolExecutor(jobs) as pool:  # each reads all the cases
+                for one in pool.map(lambda _, b=backend, f=asked: server.Server(program, b, f), range(jobs)):
+                    self.names[backend] = one.names
+                    self.free[backend].put(one)
 
     def ask(self, backend, *question):
         one = self.free[backend].get()
