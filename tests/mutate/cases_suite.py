@@ -13,7 +13,7 @@ import work  # noqa: E402
 
 EVERY = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
          "hopper", "flex", "mixed", "crossattn", "masks", "prefill", "merge", "sinks", "mla", "mla_prefill", "topk", "kvcache_large",
-         "kvcache_mods", "hopper_cache")
+         "kvcache_mods", "hopper_cache", "quantized")
 # Where -> case files. The last two are for the kernels that devices with little shared memory or many processors get.
 FILES = {"host": EVERY, "host:hopper": EVERY, "host:shared=99": ("kernels", "hopper", "kvcache_large"), "host:processors=132": ("crossattn", "kvcache")}
 LONGEST = 60.0  # seconds of the processor
