@@ -179,6 +179,37 @@ static void test_statistic(void) {
   CHECK(low == fa_statistic_meaning(&v));
 }
 
+/* Tensors of merged parts: dense, and with one axis for the tokens of two sequences of 3 and 5. */
+static void test_axes(void) {
+  static int32_t cu[] = {0, 3, 8};
+  const fa_problem p = {.cu_seqlens_q = {3, cu}};
+  const struct {
+    fa_tensor_id id;
+    int rank, n, seq;
+    int64_t shape[5], extent[5];
+    const char *noun, *names;
+  } tensors[] = {{FA_T_DO_PARTS, 5, 5, 2, {2, 3, 7, 4, 8}, {2, 3, 7, 4, 8}, "row", "part b q h d"},
+                 {FA_T_DO_PARTS, 4, 5, 2, {2, 8, 4, 6}, {2, 2, 5, 4, 6}, "row", "b part q h d"},
+                 {FA_T_DLSE_PARTS, 4, 4, 3, {2, 3, 4, 7}, {2, 3, 4, 7}, "row", "part b h q"},
+                 {FA_T_DLSE_PARTS, 3, 4, 3, {2, 4, 8}, {2, 2, 4, 5}, "row", "b part h q"},
+                 {FA_T_DBIAS, 4, 4, -1, {1, 2, 3, 4}, {1, 2, 3, 4}, "element", "b h q k"},
+                 {FA_T_DSINKS, 1, 1, -1, {6}, {6}, "element", "h"},
+                 {FA_T_DBUFFER_0, 2, 2, -1, {5, 6}, {5, 6}, "element", "axis0 axis1"}};
+  for (size_t i = 0; i < sizeof tensors / sizeof *tensors; ++i) {
+    fa_want w = {.rank = tensors[i].rank};
+    char names[60] = "";
+    memcpy(w.shape, tensors[i].shape, sizeof tensors[i].shape);
+    const fa_axes a = fa_axes_of(tensors[i].id, &p, &w);
+    CHECK_MSG(a.n == tensors[i].n && a.seq == tensors[i].seq && strcmp(a.row_noun, tensors[i].noun) == 0,
+              "tensor %zu", i);
+    for (int k = 0; k < a.n; ++k) {
+      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k ? " " : "", a.name[k]);
+      CHECK(a.extent[k] == tensors[i].extent[k]);
+    }
+    CHECK_MSG(strcmp(names, tensors[i].names) == 0, "tensor %zu: %s", i, names);
+  }
+}
+
 /* A map of two panels, and the same with one field out of range. */
 static void test_sound(void) {
   static const fa_map sound = {.n_panel_axes = 1,
@@ -208,6 +239,7 @@ static void test_sound(void) {
 }
 
 int main(void) {
+  test_axes();
   test_sound();
   test_lanes();
   test_dscore();
