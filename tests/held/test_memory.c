@@ -3,6 +3,7 @@
 #include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
+#include "ref/cuda/machine.h"
 #include "ref/mods/tile.h"
 #include "ref/reference.h"
 #include "tests/held/digest.h"
@@ -135,7 +136,18 @@ static void check_more(void) {
   }
 }
 
+/* The host as the machine that the GPU's judge runs on. */
+static void check_machine(void) {
+  const long before = guarded_live();
+  fa_judge_machine *m = fa_judge_machine_host_new(NULL, 1 << 20);
+  REQUIRE(m && guarded_live() > before);
+  fa_judge_machine_host_free(m);
+  CHECK(guarded_live() == before);
+  fa_judge_machine_host_free(NULL);
+}
+
 int main(void) {
+  check_machine();
   check_more();
   for (int i = 0; i < N_FILES; ++i) check_file(files[i], i * OF_A_FILE);
   return check_done();
