@@ -45,7 +45,7 @@ class Packed:
 
     def link(self, program, _objects=(), always=()):
         out = os.path.join(self.folder, program)
-        subprocess.run([*self.links[program], *always, "-o", out], cwd=self.parcel, check=True)
+        subprocess.run([*self.links[program], *always, f"-Wl,-rpath,{self.parcel}/files", "-o", out], cwd=self.parcel, check=True)
         return out
 
     def suite(self, a):

@@ -24,6 +24,14 @@ import subjects  # noqa: E402
 OF_CASES = ["mutate_serve", "rival_rules"]  # what asks cases, and other projects' rules
 
 
+def soname(path):
+    """What programs ask for that are linked with a shared library, so that they find the copy; None of another file."""
+    if ".so" not in os.path.basename(path):
+        return None
+    said = subprocess.run(["objdump", "-p", path], capture_output=True, text=True, check=True).stdout
+    return next((line.split()[1] for line in said.splitlines() if "SONAME" in line), os.path.basename(path))
+
+
 class Files:
     """What is carried, once each."""
 
@@ -35,7 +43,7 @@ class Files:
         """The name of a copy of the file, from the folder of all."""
         path = os.path.realpath(path)
         if path not in self.names:
-            name = f"files/{len(self.names)}_{os.path.basename(path)}"
+            name = f"files/{soname(path) or f'{len(self.names)}_{os.path.basename(path)}'}"
             self.names[path] = name
             out = os.path.join(os.path.dirname(self.folder), name)
             shutil.copy(path, out)
