@@ -107,7 +107,7 @@ static void atomics(fa_profile *p) {
   fa_profile_add_keys_in_memory(p, 48);
   fa_profile_add_bias_in_memory(p);
   p->dq_atomic = p->dbuffer_atomic = p->dsinks_atomic = true;
-  p->floor_dq = 0x1p-100;
+  p->floor_dq = 0x1p-20;
 }
 
 static void partials_in_io(fa_profile *p) {

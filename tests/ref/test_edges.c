@@ -6,6 +6,7 @@
 #include "ref/compare/map.h"
 #include "ref/engine/sample.h"
 #include "ref/mods/lane.h"
+#include "ref/mods/tile.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
 
@@ -129,6 +130,34 @@ static void test_own_lists(void) {
   }
 }
 
+/* Lists made from a mask that goes by head name the blocks with a visible pair, in order. */
+static void test_made_lists(void) {
+  fa_tensors in;
+  fa_int32_array list[4];
+  fa_case c = case_of(
+      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":40,\"mask_"
+      "mod\":"
+      "\"q_idx + 9 * h >= kv_idx\",\"block_sparse\":{\"q_block\":8,\"kv_block\":8,\"from\":\"mask_mod\"}}",
+      &in);
+  REQUIRE(fa_ref_block_lists(&c.problem, &in, list, NULL) == FA_OK);
+  REQUIRE(list[0].n == 2 * 2 * 3 && list[1].n == list[0].n * 5);
+  for (int64_t row = 0; row < list[0].n; ++row) {
+    const int64_t h = row / 3 % 2, last = row % 3 == 2 ? 19 : row % 3 * 8 + 7; /* row of the block */
+    bool named[5] = {false};
+    for (int kind = 0; kind < 4; kind += 2)
+      for (int n = 0; n < list[kind].v[row]; ++n) {
+        const int32_t k = list[kind + 1].v[row * 5 + n];
+        CHECK(k >= 0 && k < 5 && !named[k] && (n == 0 || k > list[kind + 1].v[row * 5 + n - 1]));
+        named[k] = true;
+      }
+    for (int k = 0; k < 5; ++k)
+      CHECK_MSG(named[k] == (8 * k <= last + 9 * h), "row %lld, block %d", (long long)row, k);
+  }
+  for (int i = 0; i < 4; ++i) free(list[i].v);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- comparing ---- */
 
 static void test_classes(void) {
@@ -246,6 +275,7 @@ int main(void) {
   test_parts();
   test_strips();
   test_own_lists();
+  test_made_lists();
   test_classes();
   test_load_doubles();
   test_statistic();
