@@ -1,8 +1,10 @@
 /* Data at the edges of what cases ask for, against values worked out by hand. */
+#include "cases/arithmetic/formats.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/tensors/descale.h"
 #include "cases/tensors/safetensors.h"
+#include "cases/tensors/table.h"
 #include "tests/support/check.h"
 
 #include <math.h>
@@ -22,12 +24,23 @@ static void drop(fa_case *c, fa_tensors *in) {
   fa_case_free(c);
 }
 
+/* The largest numbers of types without a fraction, and what products are called. */
+static void test_types(void) {
+  CHECK(fa_dtype_max(FA_U8) == 255 && fa_dtype_max(FA_BOOL) == 1 && fa_dtype_max(FA_I8) == 127);
+  CHECK(fa_dtype_max(FA_I32) == 2147483647.0 && fa_dtype_max(FA_I64) == 0x1p63 - 1024);
+  for (int i = 0; i < FA_N_PRODUCTS; ++i)
+    for (int k = 0; k < i; ++k) CHECK(strcmp(fa_product_name(i), fa_product_name(k)) != 0);
+}
+
 /* One number for each query head. */
 static void test_sinks(void) {
   fa_tensors in;
   fa_case c = build("{\"heads_q\":3,\"seqlen_q\":2,\"sinks\":{\"grad\":true}}", &in);
   CHECK(in.t[FA_T_SINKS].rank == 1 && in.t[FA_T_SINKS].shape[0] == 3);
   CHECK(in.t[FA_T_DSINKS].rank == 1 && in.t[FA_T_DSINKS].shape[0] == 3);
+  int64_t shape[4] = {0};
+  fa_tensor_shape(&c.problem, FA_T_SINKS, shape);
+  CHECK(shape[0] * shape[1] * shape[2] * shape[3] == 3);
   drop(&c, &in);
 }
 
@@ -111,6 +124,7 @@ static void test_safetensors(void) {
 }
 
 int main(void) {
+  test_types();
   test_sinks();
   test_integers();
   test_tree();

@@ -128,6 +128,12 @@ static const struct {
     {"{\"batch\":2,\"heads_q\":2,\"alibi\":{\"slopes\":[[1,2],[1]]}}", nothing,
      "$.alibi.slopes[1]: has 1 slopes, the entry before it 2"},
     {"{\"data_seed\":\"12x\"}", nothing, "$.data_seed: \"12x\" is not a decimal"},
+    {"{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"seqlen_k\":64,\"kvcache\":{\"len\":[9],\"new\":2},"
+     "\"quantized\":{\"dtype\":\"e4m3\",\"descale\":\"token\"}}",
+     nothing, "$.quantized.descale: \"token\", but new keys bring no descales with them"},
+    {"{\"family\":\"flex\",\"score_mod\":\"score+x[0]\",\"buffers\":{\"x\":{\"shape\":[4],\"dtype\":\"i32\","
+     "\"sorted\":true,\"below\":65537}}}",
+     nothing, "$.buffers.x.below: 65537; at most 65536 where sorted"},
     {"{}", poison, "$.memory.poison: unknown poison number 99"},
     {"{}", repeat, "$.repeat: 0 is not in 1 .."},
     {"{}", tail, "$.strides.q.tail: -1 is not in 0 .."},
