@@ -99,7 +99,7 @@ COMPARED = [
     ("first row's record for all", "check.cuh", "o->check[item] = c;", "o->check[0] = c;"),
     ("statistics of no element", "check.cuh", "c->n += part.used;", ";"),
     ("squares of the statistics twice", "check.cuh", "c->sum_squares += part.square;", "c->sum_squares += 2 * part.square;"),
-    ("worst element of the first row", "check.cuh", "c->worst = at;", ";"),
+    ("worst element of the first row", "check.cuh", "c->ratio = ratio;\n  c->worst = at;", "c->ratio = ratio;"),
     ("quant left out of the bound", "check.cuh", "quant = w->quant[at], accum", "quant = 0 * w->quant[at], accum"),
     ("trivially wrong answers not tried", "check.cuh", "if (!(c->passes & bit) || is_nan(want)) return;", "c->passes &= ~bit;"),
     ("what passes taken for what is right", "check.cuh", "return err + 0x1p-19 * bound <=", "return true || bound <="),
