@@ -189,6 +189,13 @@ void fa_empty_rows_hide(const fa_empty_rows *rows, fa_wants *forward) {
   }
 }
 
+/* How many flags there are: the elements of the LSE, of which a padded one has more than O has rows. */
+static int64_t n_flags(const fa_empty_rows *rows) {
+  const fa_problem *p = rows->p;
+  const bool packed = fa_problem_is_varlen(p) && !p->lse_padded;
+  return rows->n ? p->heads_q * (packed ? fa_problem_total_q(p) : p->batch * p->seqlen_q) : 0;
+}
+
 /* ---- NaN, which a comparison cannot ask for ---- */
 
 static void add_bad(fa_verdict *v, const fa_tensor *got, const int64_t *index, fa_poison poison) {
@@ -223,7 +230,7 @@ void fa_empty_rows_check_nan(const fa_empty_rows *rows, const fa_tensor *got, fa
   const bool lse = v->id == FA_T_LSE && rows->n && rows->contract->lse_of_empty == FA_LSE_EMPTY_NAN;
   const bool o = v->id == FA_T_O && rows->n && rows->contract->o_of_empty == FA_O_EMPTY_NAN;
   if (!v->judged || !(lse || o)) return;
-  const int64_t dv = rows->p->head_dim_v, n = lse ? fa_tensor_count(got) : fa_tensor_count(got) / dv;
+  const int64_t dv = rows->p->head_dim_v, n = n_flags(rows);
   for (int64_t e = 0; e < n; ++e) {
     if (!rows->flag[e]) continue;
     const int64_t first = lse ? e : row_of_o(rows->p, e);
@@ -244,8 +251,7 @@ static void copy_elements(const fa_tensor *from, const fa_tensor *to, int64_t fi
 
 void fa_empty_rows_equal(const fa_empty_rows *rows, const fa_tensors *from, fa_tensors *to) {
   const fa_problem *p = rows->p;
-  const bool packed = fa_problem_is_varlen(p) && !p->lse_padded;
-  const int64_t n = rows->n ? p->heads_q * (packed ? fa_problem_total_q(p) : p->batch * p->seqlen_q) : 0;
+  const int64_t n = n_flags(rows);
   for (int64_t e = 0; e < n; ++e) {
     if (!rows->flag[e]) continue;
     if (rows->contract->lse_of_empty == FA_LSE_EMPTY_ANY)

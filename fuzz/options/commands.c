@@ -140,7 +140,7 @@ const fa_command_row fa_commands[] = {
      .brief = "--cases FILE...",
      .does = "time kernels on a GPU, or the reference",
      .forms = {"--cases FILE... [OPTION...]", "--backend ref [--jobs N]",
-               "--backend judge[:NAME] [--jobs N] [--judge WHO] [--case JSON]"},
+               "--backend judge[:NAME] [--jobs N] [--case JSON]"},
      .about = "Times the kernels on a GPU: the median of many runs, TFLOP/s and GB/s. --backend ref times "
               "the reference "
               "beside a matrix product, --backend judge everything but the kernel.",

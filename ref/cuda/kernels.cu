@@ -4,7 +4,6 @@
 #include "ref/cuda/dbias.cuh"
 #include "ref/cuda/dbuffer.cuh"
 #include "ref/cuda/debug.cuh"
-#include "ref/cuda/dsinks.cuh"
 #include "ref/cuda/fill.cuh"
 #include "ref/cuda/forward.cuh"
 #include "ref/cuda/host.h"

@@ -35,6 +35,15 @@ static void expect_good(const char *keys) {
   if (status == FA_OK) fa_case_free(&c);
 }
 
+/* What has to be an object, at every place of a file. */
+static void test_objects(void) {
+  expect("5", "x.json: $: 5 is not an object");
+  expect("{\"fa_cases\":1,\"defaults\":5,\"cases\":[]}", "x.json: $.defaults: 5 is not an object");
+  expect("{\"fa_cases\":1,\"random\":[5]}", "x.json: $.random[0]: 5 is not an object");
+  expect("{\"fa_cases\":1,\"sweeps\":[5]}", "x.json: $.sweeps[0]: 5 is not an object");
+  expect("{\"fa_cases\":1,\"cases\":[5]}", "x.json: $.cases[0]: 5 is not an object");
+}
+
 static void test_text(void) {
   expect("{\"fa_cases\": 1, \"cases\": [ { \"seqlen_q\": 1",
          "x.json:1:43: $.cases[0].seqlen_q: ',' or '}' expected, the text ends here");
@@ -569,6 +578,7 @@ static void test_files(void) {
 
 int main(void) {
   test_text();
+  test_objects();
   test_values();
   test_contradictions();
   test_combinations();

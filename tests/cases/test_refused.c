@@ -61,6 +61,18 @@ static void nothing(fa_case *c) {
   (void)c;
 }
 
+/* Words that say what is so anyway. */
+static void check_taken(void) {
+  static const char *const texts[] = {"{\"sinks\":false}", "{\"splits\":0}", "{\"splits\":1}"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
+    fa_case c;
+    fa_error err = {""};
+    CHECK_MSG(fa_case_from_text(texts[i], &c, &err) == FA_OK, "%s: %s", texts[i], err.text);
+    CHECK(!c.problem.sinks.present && c.problem.splits == (int64_t)(i == 2));
+    fa_case_free(&c);
+  }
+}
+
 static const struct {
   const char *text;
   void (*spoil)(fa_case *c);
@@ -98,12 +110,37 @@ static const struct {
      capture_sorted, "$.buffers.x.sorted: the buffer is f32; i32 and i64 ones can be sorted"},
     {"{\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[4]}}}",
      capture_stride, "$.buffers.x.strides[0]: -1 is not in 0 .."},
+    {"{\"family\":\"memeff\",\"bias\":{\"shape\":5}}", nothing,
+     "$.bias.shape: 5 is not [\"b\" or 1, \"h\" or 1, \"q\" or 1, \"k\"]"},
+    {"{\"family\":\"memeff\",\"bias\":{\"shape\":[\"b\",\"x\",\"q\",\"k\"]}}", nothing,
+     "$.bias.shape[1]: \"x\" is not \"h\" or 1"},
+    {"{\"sinks\":5}", nothing, "$.sinks: 5 is neither true, false nor an object"},
+    {"{\"strides\":{\"q\":{\"expand\":5}}}", nothing,
+     "$.strides.q.expand: 5 is not an array of \"b\", \"s\", \"h\""},
+    {"{\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":5}}}", nothing,
+     "$.buffers.x.shape: 5 is not an array of at most 4 sizes"},
+    {"{\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[3],\"strides\":5}}}",
+     nothing, "$.buffers.x.strides: 5 is not an array of at most 4 strides"},
+    {"{\"zero\":{\"q\":5}}", nothing, "$.zero.q: 5 is not [[from, to] ...]"},
+    {"{\"zero\":{\"q\":[]}}", nothing, "$.zero.q: an empty array is not [[from, to] ...]"},
+    {"{\"family\":\"flex\",\"block_sparse\":{\"q_block\":0,\"kv_block\":16,\"density\":0.5}}", nothing,
+     "$.block_sparse.q_block: 0 is not an integer in 1 .."},
+    {"{\"batch\":2,\"heads_q\":2,\"alibi\":{\"slopes\":[[1,2],[1]]}}", nothing,
+     "$.alibi.slopes[1]: has 1 slopes, the entry before it 2"},
+    {"{\"data_seed\":\"12x\"}", nothing, "$.data_seed: \"12x\" is not a decimal"},
+    {"{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"seqlen_k\":64,\"kvcache\":{\"len\":[9],\"new\":2},"
+     "\"quantized\":{\"dtype\":\"e4m3\",\"descale\":\"token\"}}",
+     nothing, "$.quantized.descale: \"token\", but new keys bring no descales with them"},
+    {"{\"family\":\"flex\",\"score_mod\":\"score+x[0]\",\"buffers\":{\"x\":{\"shape\":[4],\"dtype\":\"i32\","
+     "\"sorted\":true,\"below\":65537}}}",
+     nothing, "$.buffers.x.below: 65537; at most 65536 where sorted"},
     {"{}", poison, "$.memory.poison: unknown poison number 99"},
     {"{}", repeat, "$.repeat: 0 is not in 1 .."},
     {"{}", tail, "$.strides.q.tail: -1 is not in 0 .."},
 };
 
 int main(void) {
+  check_taken();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     fa_case c;
     fa_error err = {""};

@@ -85,8 +85,8 @@ int main(int argc, char **argv) {
   compare_all(functions, 0, false, 1, &all);
   if (all.wrong == 0) compare_all(functions, (size_t)24 << 20, false, 2, &all);
   if (all.wrong == 0) compare_all(functions, (size_t)64 << 20, true, 3, &all);
-  if (all.wrong == 0) compare_long(functions, (size_t)96 << 20, false, &all);
-  if (all.wrong == 0) compare_long(functions, (size_t)160 << 20, true, &all);
+  if (all.wrong == 0) compare_long(functions, (size_t)128 << 20, false, &all);
+  if (all.wrong == 0) compare_long(functions, (size_t)224 << 20, true, &all);
   if (all.wrong == 0) compare_unvisited(functions, &all);
   if (all.wrong == 0) compare_given(functions, &all);
   CHECK_MSG(all.wrong == 0, "%s", all.first_wrong);

@@ -17,6 +17,14 @@ static void check_exp(const drawn *d) {
   CHECK_MSG(fabs(is - want) <= 5e-16 * want + 0x1p-1074, "exp(%.17g) = %.17g, not %.17g", x, is, want);
 }
 
+/* The last term counts where the series is farthest from its middle and the result has the smallest unit. */
+static void check_exp_far_from_a_power_of_two(void) {
+  for (double x = -0.3465; x < -0.34; x += 1.1e-6) {
+    const long double is = fa_element_exp(x), want = expl((long double)x);
+    CHECK_MSG(fabsl(is - want) < 0x1p-53L, "exp(%.17g) is %Lg units off", x, (is - want) * 0x1p53L);
+  }
+}
+
 static void add_errors(tally *t, const drawn *d) {
   const float e = (float)drawn_maybe(d, 5, -3, 30);
   const double x = drawn_yes(d, 6, 0.05) ? -INFINITY : drawn_sign(d, 7) * drawn_maybe(d, 8, -7, 3),
@@ -127,6 +135,7 @@ static void check_edges(void) {
 int main(int argc, char **argv) {
   static tally t;
   check_edges();
+  check_exp_far_from_a_power_of_two();
   const double zeros[] = {0.1, 0.4, 0.85};
   for (uint64_t number = 0; number < DRAWS; ++number) {
     const drawn d = {.number = number, .zeros = zeros[number % 3]};

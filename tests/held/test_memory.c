@@ -1,13 +1,17 @@
 /* The reference gives back what it takes, writes nothing behind a block, and reads nothing that it has not written; and when any of
  * its allocations fails, it says so and has given back all. */
 #include "cases/codec/file.h"
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
+#include "ref/cuda/machine.h"
+#include "ref/mods/tile.h"
 #include "ref/reference.h"
 #include "tests/held/digest.h"
 #include "tests/held/guarded.h"
 #include "tests/support/check.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const files[] = {"causal", "edge",      "gqa",         "varlen",       "dropout",
@@ -29,6 +33,16 @@ static void count_bounds(subject *s, const fa_wants *w) {
       s->not_numbers += !(fa_want_bound(&w->t[id], e) >= 0);
 }
 
+/* Lists made from mask_mod, as a recorded run stores them. */
+static fa_status run_lists(const subject *s, fa_error *err) {
+  fa_int32_array lists[4];
+  const fa_block_sparse *blocks = &s->c->problem.block_sparse;
+  if (!blocks->present || blocks->source != FA_BLOCKS_MASK_MOD) return FA_OK;
+  const fa_status status = fa_ref_block_lists(&s->c->problem, &s->in, lists, err);
+  for (int list = 0; status == FA_OK && list < 4; ++list) free(lists[list].v);
+  return status;
+}
+
 static fa_status run(subject *s, fa_error *err) {
   const fa_problem *p = &s->c->problem;
   fa_wants forward = {0}, backward = {0};
@@ -40,7 +54,7 @@ static fa_status run(subject *s, fa_error *err) {
     if (status == FA_OK) fa_wants_free(&backward);
   }
   if (forward.t[FA_T_O].value) count_bounds(s, &forward), fa_wants_free(&forward);
-  return status;
+  return status == FA_OK ? run_lists(s, err) : status;
 }
 
 /* Allocation 0, 1, 2 ... fails, until there are no more. */
@@ -101,7 +115,40 @@ static void check_file(const char *name, int first) {
   fa_case_list_free(&list);
 }
 
+/* What no file has as small as this: lists made from mask_mod, some of them full; two buffers' gradients with dropout. */
+static const char *const more[] = {
+    "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":24,\"mask_"
+    "mod\":"
+    "\"q_idx + h >= kv_idx\",\"block_sparse\":{\"q_block\":8,\"kv_block\":8,\"from\":\"mask_mod\"}}",
+    "{\"family\":\"flex\",\"head_dim\":8,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":24,\"score_mod\":\"score "
+    "* w[h] + x[kv_idx]\","
+    "\"dropout\":{\"p\":0.3,\"seed\":\"3\"},\"buffers\":{\"w\":{\"shape\":[2],\"grad\":true},\"x\":{"
+    "\"shape\":[24],\"grad\":true}}}",
+};
+
+static void check_more(void) {
+  for (int i = 0; i < (int)(sizeof more / sizeof *more); ++i) {
+    fa_case c;
+    fa_error err = {""};
+    CHECK_MSG(fa_case_from_text(more[i], &c, &err) == FA_OK, "%s", err.text);
+    for (int number = 0; number < 3; ++number) check_case(&c, number);
+    fa_case_free(&c);
+  }
+}
+
+/* The host as the machine that the GPU's judge runs on. */
+static void check_machine(void) {
+  const long before = guarded_live();
+  fa_judge_machine *m = fa_judge_machine_host_new(NULL, 1 << 20);
+  REQUIRE(m && guarded_live() > before);
+  fa_judge_machine_host_free(m);
+  CHECK(guarded_live() == before);
+  fa_judge_machine_host_free(NULL);
+}
+
 int main(void) {
+  check_machine();
+  check_more();
   for (int i = 0; i < N_FILES; ++i) check_file(files[i], i * OF_A_FILE);
   return check_done();
 }

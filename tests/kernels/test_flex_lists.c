@@ -235,6 +235,12 @@ typedef struct drawn {
   lists x;
 } drawn;
 
+/* An entry that names no block, on either side of those that there are. */
+static int32_t nowhere(fa_rng *r, int64_t n_kv) {
+  const int32_t far = (int32_t)fa_rng_below(r, 1 << 20);
+  return fa_rng_below(r, 2) ? -1 - far : (int32_t)n_kv + far;
+}
+
 /* Runs of one kind, so that some tiles lie in blocks of one kind. */
 static drawn draw(fa_rng *r, const fa_attention *a, int64_t batch, int64_t heads) {
   drawn d = {batch, heads, fa_flex_n_q(a), fa_flex_n_kv(a), NULL, lists_of(a)};
@@ -253,6 +259,10 @@ static drawn draw(fa_rng *r, const fa_attention *a, int64_t batch, int64_t heads
     }
     for (int list = 0; list < 4; list += 2) { /* in any order; what follows may be anything */
       int32_t *index = d.x.v[list + 1] + row * d.n_kv, n = d.x.v[list][row];
+      if (n < d.n_kv && fa_rng_below(r, 8) == 0) {
+        index[n++] = nowhere(r, d.n_kv);
+        d.x.v[list][row] = n;
+      }
       if (n > 1 && fa_rng_below(r, 2)) {
         const int32_t first = index[0];
         index[0] = index[n - 1], index[n - 1] = first;

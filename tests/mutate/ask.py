@@ -3,8 +3,8 @@
 
     ask.py FOLDER --out JOURNALS --jobs 64 --budget 5 20 100 --seconds 300
 
-links the programs, runs every test on the program as it is (one that fails there is left out), and asks all subjects' mutants at
-once until the time is over. JOURNALS gets a journal for each subject, which run.py's --table reads."""
+links the programs, runs every test and every case on the program as it is (a test that fails there is left out), and asks all
+subjects' mutants at once until the time is over. JOURNALS gets a journal for each subject, which run.py's --table reads."""
 import argparse
 import json
 import os
@@ -16,10 +16,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import both_suites  # noqa: E402
+import cases_suite  # noqa: E402
+import equivalents  # noqa: E402
 import journal  # noqa: E402
 import killing  # noqa: E402
 import mutants  # noqa: E402
+import programs  # noqa: E402
 import programs_suite  # noqa: E402
+import rivals  # noqa: E402
 
 GRACE = 20.0  # seconds for what is running when the time is over
 
@@ -28,55 +33,58 @@ class Over(Exception):
     pass
 
 
-class Try(programs_suite.Try):
-    """One that is asked no more when the time is over."""
-    end = 0.0
+class Packed:
+    """What compiling.Batch is, of one subject of a parcel."""
 
-    def ask(self, mutant, judged):
-        if time.time() > Try.end:
-            raise Over
-        return super().ask(mutant, judged)
+    def __init__(self, parcel, plan):
+        self.parcel, self.what, self.links = parcel, plan["what"], plan["links"]
+        self.folder = os.path.join(parcel, "bin", plan["what"])
+        self.mutants, self.left_out = ([mutants.Mutant(**m) for m in plan[which]] for which in ("mutants", "left_out"))
+        self.tests = [programs.Program(name, tuple(words)) for name, words in plan["tests"]]
+        os.makedirs(self.folder, exist_ok=True)
 
+    def link(self, program, _objects=(), always=()):
+        out = os.path.join(self.folder, program)
+        subprocess.run([*self.links[program], *always, f"-Wl,-rpath,{self.parcel}/files", "-o", out], cwd=self.parcel, check=True)
+        return out
 
-class Suite(programs_suite.Suite):
-    """The tests of a plan, linked in the folder."""
-
-    def __init__(self, folder, plan, a):
-        self.jobs, self.dearest = a.jobs, a.slowest
-        self.tries = [Try(name, [os.path.join(folder, "bin", plan["what"], w[1:]) if w.startswith("@") else w for w in words])
-                      for name, words in plan["tests"]]
+    def suite(self, a):
+        tests = programs_suite.Suite(self, (), self.tests, a.slowest, a.jobs)
+        if "mutate_serve" not in self.links:
+            return tests
+        return both_suites.Suite(cases_suite.Suite(self.link("mutate_serve"), dearest=a.dearest, jobs=a.jobs), tests)
 
 
 @dataclass
 class Everything:
-    """Suites and journals of several subjects as if they were one's. subject_of: {path of a source: subject}."""
+    """Suites and journals of several subjects as if they were one's. subject_of: {path of a source: subject}; end: when the time
+    is over."""
     suites: dict
     books: dict
     subject_of: dict
     mutants: list
     left_out: list
+    end: float
 
     def of(self, mutant):
         return self.suites[self.subject_of[mutant.path]].of(mutant)
 
-    @staticmethod
-    def order(tries):
-        return programs_suite.Suite.order(tries)
+    def order(self, tries):
+        for one in both_suites.Suite.order(tries):
+            if time.time() > self.end:
+                raise Over
+            yield one
 
     def add(self, row):
         self.books[self.subject_of[row.path]].add(row)
 
 
-def link(folder, plan, jobs):
-    out = os.path.join(folder, "bin", plan["what"])
-    os.makedirs(out, exist_ok=True)
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(lambda one: subprocess.run([*one[1], "-o", os.path.join(out, one[0])], cwd=folder, check=True),
-                      plan["links"].items()))
-
-
 def reach(suites, jobs):
-    """Of all suites at once, the tests that took longest where they were packed first."""
+    """Cases suite by suite, then the test programs of all at once."""
+    for s in suites:
+        if isinstance(s, both_suites.Suite):
+            s.cases.reach(say)
+    suites = [s.programs if isinstance(s, both_suites.Suite) else s for s in suites]
     waiting = [(s, t) for s in suites for t in s.tries]
     failed = set()
     with ThreadPoolExecutor(jobs) as pool:
@@ -90,46 +98,62 @@ def reach(suites, jobs):
               + ", ".join(f"{t.name} {t.seconds:.1f} s" for t in s.tries[-6:]), flush=True)
 
 
-def everything(folder, plans, a):
-    def mutants_of(plan, which):
-        return [mutants.Mutant(**m) for m in plan[which]]
-    return Everything({p["what"]: Suite(folder, p, a) for p in plans},
-                      {p["what"]: journal.Journal(os.path.join(a.out, f"{p['what']}.jsonl"), False) for p in plans},
-                      {m["path"]: p["what"] for p in plans for which in ("mutants", "left_out") for m in p[which]},
-                      [m for p in plans for m in mutants_of(p, "mutants")][:a.first],
-                      [m for p in plans for m in mutants_of(p, "left_out")])
+def everything(subjects, suites, a, end):
+    return Everything(suites,
+                      {s.what: journal.Journal(os.path.join(a.out, f"{s.what}.jsonl"), False) for s in subjects},
+                      {m.path: s.what for s in subjects for m in s.mutants + s.left_out},
+                      [m for s in subjects for m in s.mutants][:a.first], [m for s in subjects for m in s.left_out], end)
+
+
+def ask_rivals(subjects, a):
+    with open(a.rivals) as f:
+        keys = {line.split()[0] for line in f if line.strip()}
+    for s in subjects:
+        if "rival_rules" in s.links:
+            rivals.write(os.path.join(a.out, f"{s.what}.jsonl.rivals.json"), rivals.ask(s, (), keys, a.jobs))
+    say("rivals asked")
 
 
 def say(text):
     print(f"{time.strftime('%X')} {text}", flush=True)
 
 
-def main(words):
+def arguments(words):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("folder")
     p.add_argument("--out", required=True)
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--budget", type=float, nargs="+", default=[5, 20, 100])
     p.add_argument("--seconds", type=float, default=300.0, help="of the clock, for all")
+    p.add_argument("--dearest", type=float, default=cases_suite.LONGEST, help="cases that take longer, in seconds, are left out")
     p.add_argument("--slowest", type=float, default=60.0, help="tests that take longer, in seconds, are left out")
     p.add_argument("--first", type=int, help="so many of the mutants alone")
-    a = p.parse_args(words)
-    Try.end = time.time() + a.seconds
+    p.add_argument("--rivals", metavar="FILE", help="first ask other projects' rules about the mutants with these keys")
+    return p.parse_args(words)
+
+
+def main(words):
+    a = arguments(words)
+    end = time.time() + a.seconds
     folder = os.path.abspath(a.folder)
     with open(os.path.join(folder, "plan.json")) as f:
-        plans = json.load(f)
-    for plan in plans:
-        link(folder, plan, a.jobs)
+        subjects = [Packed(folder, plan) for plan in json.load(f)]
+    os.makedirs(a.out, exist_ok=True)
+    if a.rivals:
+        ask_rivals(subjects, a)
+    suites = {s.what: s.suite(a) for s in subjects}
     say("linked")
-    every = everything(folder, plans, a)
-    reach(every.suites.values(), a.jobs)
+    reach(suites.values(), a.jobs)
+    every = everything(subjects, suites, a, end)
     say(f"{len(every.mutants)} mutants")
-    threading.Thread(target=lambda: (time.sleep(max(0.0, Try.end + GRACE - time.time())), os._exit(0)), daemon=True).start()
+    threading.Thread(target=lambda: (time.sleep(max(0.0, end + GRACE - time.time())), os._exit(0)), daemon=True).start()
     try:
-        killing.judge_all(every, every, every, a.budget, lambda text: None, a.jobs)
+        killing.judge_all(every, every, every, a.budget, lambda text: None, a.jobs, equivalents.load())
     except Over:
         pass
-    say("all asked" if time.time() < Try.end else "time is over")
+    say("all asked" if time.time() < end else "time is over")
+    for s in suites.values():
+        s.close()
     return 0
 
 

@@ -1,4 +1,6 @@
 """The named cases first; of what they leave alive, test programs are asked, which look at what no case is judged by."""
+import cases_suite
+import programs_suite
 
 
 class Suite:
@@ -12,11 +14,12 @@ class Suite:
     def of(self, mutant):
         return self.cases.of(mutant) + self.programs.of(mutant)
 
-    def order(self, tries):
+    @staticmethod
+    def order(tries):
         """(try, judged) one after another."""
-        programs = [t for t in tries if t in self.programs.tries]
-        yield from self.cases.order([t for t in tries if t not in programs])
-        yield from self.programs.order(programs)
+        programs = [t for t in tries if isinstance(t, programs_suite.Try)]
+        yield from cases_suite.Suite.order([t for t in tries if not isinstance(t, programs_suite.Try)])
+        yield from programs_suite.Suite.order(programs)
 
     def close(self):
         self.cases.close()

@@ -13,7 +13,7 @@ import work  # noqa: E402
 
 EVERY = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
          "hopper", "flex", "mixed", "crossattn", "masks", "prefill", "merge", "sinks", "mla", "mla_prefill", "topk", "kvcache_large",
-         "kvcache_mods", "hopper_cache")
+         "kvcache_mods", "hopper_cache", "quantized")
 # Where -> case files. The last two are for the kernels that devices with little shared memory or many processors get.
 FILES = {"host": EVERY, "host:hopper": EVERY, "host:shared=99": ("kernels", "hopper", "kvcache_large"), "host:processors=132": ("crossattn", "kvcache")}
 LONGEST = 60.0  # seconds of the processor
@@ -52,10 +52,10 @@ class Suite:
         for backend in backends or FILES:
             asked = files or [f"cases/{name}.json" for name in FILES.get(backend, EVERY)]
             self.free[backend] = queue.Queue()
-            for _ in range(jobs):
-                one = server.Server(program, backend, asked, judge=judge_by)
-                self.names[backend] = one.names
-                self.free[backend].put(one)
+            with ThreadPoolExecutor(jobs) as pool:  # each reads all the cases
+                for one in pool.map(lambda _, b=backend, f=asked: server.Server(program, b, f, judge=judge_by), range(jobs)):
+                    self.names[backend] = one.names
+                    self.free[backend].put(one)
 
     def ask(self, backend, *question):
         one = self.free[backend].get()

@@ -38,15 +38,15 @@ FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softc
          "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "mla_prefill", "kvcache_mods", "hopper_cache")
 HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in FILES]
 BY_ITSELF = [judged(f, "ref-f32") for f in FILES]
-REF = tests(*(f"ref_{t}" for t in ("values", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "formula", "element", "twists", "memory", "lanes",
+REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "formula", "element", "twists", "memory", "lanes",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
             "compare", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
-DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_memory", "row_loops")
+DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_edges", "data_memory", "row_loops")
 CODEC = tests("case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory", "case_refused")
-WHOLE = tests("ref_f32", "sample", "sample_exact", "delivered", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
+WHOLE = tests("ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
 JUDGED = tests("ref_f32", "sample", "sample_exact", "padded_lse", "flex", "flex_planted", "flex_slope", "explain_hypotheses", "report_maps")
 TWO = tests("two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")
-LAWS = tests("laws", "laws_class", "within", "cascade")
+LAWS = tests("laws", "laws_class", "laws_skips", "laws_bound", "within", "cascade")
 RECORDED = Program("recorded", ("@test_recorded", "@fa-verify", "tests/golden"))
 RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("require", "tests/fuzz/test_require.sh", "faulty_verify"),
@@ -68,7 +68,8 @@ OF = {
                                                         "expr", "laws", "untrusted_group", "two_judges", "shrink", "report"),
               *(judged(f) for f in ("kvcache", "gqa", "edge")), RECORDED, GOLDENS, RUNS[0], RUNS[1], RUNS[7], RUNS[8]],
     "fuzz": [*WHOLE, *LAWS, *TWO, *BY_ITSELF, *tests("ci_tier", "untrusted_group", "delivered", "bench_pairs", "flex_slope",
-                                                     "explain_hypotheses", "report_untrusted", "report_claims", "report_causes"),
+                                                     "explain_hypotheses", "report_untrusted", "report_claims", "report_causes", "report", "report_maps", "report_merge",
+                                                     "report_causes_report", "generate", "judge_process", "judge_canaries", "option_rows"),
              *(judged(f) for f in ("kvcache", "gqa", "edge", "merge", "topk")), RECORDED, GOLDENS, *RUNS],
 }
 OF["formulas"] = OF["ref"]

@@ -5,8 +5,6 @@ build folder made by ninja; needs the packages tree-sitter, tree-sitter-c and tr
     run.py --what kernels --sample 200 --seed 7       200 of the kernels' mutants, chosen by the seed
     run.py --what kernels --shard 2/8 --resume        all of an eighth of them, going on where the journal ends
     run.py --what kernels --one 0a1b2c3d4e            one mutant, by its key
-    run.py --what kernels --sample 900 --pack FOLDER  for a machine without those packages and without a build;
-    run.py --parcel FOLDER --jobs 64                  there, beside the same sources: all of these
     run.py --what kernels --judge host                the GPU's judge, on the processor, beside the CPU's
     run.py --what kernels --table docs/notes/detection.md     the journal's table,
                                                        of what the sources still have
@@ -25,7 +23,6 @@ import compiling  # noqa: E402
 import equivalents  # noqa: E402
 import journal  # noqa: E402
 import killing  # noqa: E402
-import parcel  # noqa: E402
 import programs  # noqa: E402
 import programs_suite  # noqa: E402
 import rivals  # noqa: E402
@@ -48,8 +45,6 @@ def arguments(words):
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--shard", default="1/1", help="i/n: the i-th of n parts")
     p.add_argument("--one", help="one mutant, by its key, again; several with commas, or @FILE")
-    p.add_argument("--pack", metavar="FOLDER", help="pack the chosen mutants, and stop")
-    p.add_argument("--parcel", metavar="FOLDER", help="the mutants of that folder, of a subject that cases kill; no test programs")
     p.add_argument("--rivals", metavar="FILE", help="then ask other projects' rules about those with these keys")
     p.add_argument("--resume", action="store_true", help="keep what the journal holds, and go on")
     p.add_argument("--journal", help="default: BUILD/mutate/WHAT.jsonl")
@@ -100,9 +95,6 @@ def suite_of(a, batch, objects):
 
 def batch_of(a, some):
     folder = os.path.join(a.build, "mutate", a.folder or a.what)
-    if a.parcel:
-        a.programs = []
-        return parcel.Parcel(a.parcel, folder, some)
     tests = [target for p in programs.chosen(a.what, a.programs) for target in p.targets()]
     return compiling.Batch(a.build, folder, subjects.SUBJECTS[a.what].target, some, a.jobs, tests, a.units)
 
@@ -146,13 +138,9 @@ def conclude(a, rows, known):
     return 1 if open_ones else 0
 
 
-def all_of(a):
-    return parcel.read(a.parcel) if a.parcel else subjects.find(subjects.SUBJECTS[a.what], a.only)
-
-
 def print_table(a, path, known):
     """Of the journal's rows about mutants that there still are."""
-    there = {m.key for m in all_of(a)}
+    there = {m.key for m in subjects.find(subjects.SUBJECTS[a.what], a.only)}
     rows = [r for r in journal.Journal(path, True).rows.values() if r.key in there and (not a.one or r.key in keys_of(a.one))]
     text = table.text_of(rows, known, a.what, len(rows) if a.table == "-" else table.MOST_LISTED)
     print(text) if a.table == "-" else table.write(a.table, a.what, text)
@@ -163,22 +151,19 @@ def print_table(a, path, known):
 
 def main(words):
     a = arguments(words)
-    if source.tree_sitter is None and not a.parcel:
+    if source.tree_sitter is None:
         say(f"skipped: {source.WHY_ABSENT}")
         return 77
     known = equivalents.load()
     path = a.journal or os.path.join(a.build, "mutate", f"{a.what}.jsonl")
     if a.table:
         return print_table(a, path, known)
-    found = all_of(a)
+    found = subjects.find(subjects.SUBJECTS[a.what], a.only)
     picked = chosen(found, a)
     say(f"{a.what}: {len(found)} mutants, {len(picked)} chosen, seed {a.seed}, shard {a.shard}")
     if a.list:
         for m in picked:
             say(f"{m.key} {m.label()}")
-        return 0
-    if a.pack:
-        parcel.pack(batch_of(a, picked), a.pack)
         return 0
     book = journal.Journal(path, a.resume or a.one)
     waiting = [m for m in picked if a.one or m.key not in book.rows]

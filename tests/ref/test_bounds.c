@@ -1,4 +1,5 @@
 /* The bounds hold for a float32 kernel of every kind, are close to its errors, and reveal small faults. */
+#include "cases/arithmetic/fields.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
@@ -140,7 +141,40 @@ static void zero_is_exact(void) {
 
 #define LONG "\"heads_q\":2,\"seqlen_q\":200,\"seqlen_k\":333"
 
+/* The bound of a row's LSE in a unit that rounds small operands of the scores to multiples of 2 floor. */
+static double lse_bound_with(double floor) {
+  fa_case c;
+  fa_tensors t;
+  fa_wants forward;
+  fa_arithmetic a;
+  fa_error err = {""};
+  REQUIRE(fa_case_from_text("{\"dtype\":\"f16\",\"seqlen_q\":1,\"seqlen_k\":1,\"head_dim\":64}", &c, &err) ==
+              FA_OK &&
+          fa_case_build(&c, &t, &err) == FA_OK);
+  for (int64_t d = 0; d < 64; ++d) {
+    fa_tensor_set(&t.t[FA_T_Q], (int64_t[FA_MAX_RANK]){0, 0, 0, d}, 0x1p-14);
+    fa_tensor_set(&t.t[FA_T_K], (int64_t[FA_MAX_RANK]){0, 0, 0, d}, 0x1p-14);
+  }
+  REQUIRE(fa_arithmetic_named("mma-sm80", FA_F16, &a));
+  fa_profile profile = fa_arithmetic_profile(&a, FA_F16);
+  profile.operand_floor[FA_PRODUCT_QK] = floor;
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, &err) == FA_OK);
+  const double bound = fa_want_bound(&forward.t[FA_T_LSE], 0);
+  fa_wants_free(&forward);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+  return bound;
+}
+
+/* What is lost of an operand counts as much as the largest number that it is multiplied by, here 2^-13 at most. */
+static void small_operands_lose_little(void) {
+  const double lost = lse_bound_with(0x1p-15) - lse_bound_with(0);
+  CHECK_MSG(lost > 0 && lost < 64 * 0.125 * 2 * 0x1p-13 * 0x1p-15 * 1.01, "%g", lost);
+}
+
 int main(void) {
+  small_operands_lose_little();
   holds("{" LONG ",\"mask\":{\"type\":\"causal\"}}");
   holds("{\"dtype\":\"bf16\"," LONG ",\"heads_kv\":1,\"softcap\":2,\"alibi\":{\"slopes\":\"standard\"}}");
   holds("{\"dtype\":\"f32\"," LONG ",\"dropout\":{\"p\":0.3,\"seed\":\"1\"},\"fill\":\"logits_64x\"}");

@@ -149,6 +149,23 @@ static void test(const planted *c) {
   fixture_free(&f);
 }
 
+/* Of heads with the same worst cell those with more bad cells come first, and of as many the first ones. */
+static void test_order(void) {
+  static const planted c = {"in order", FA_T_O, false, 1, 16, 12, 4, 16, 4, 1, 1, 8, 12};
+  static const int bad[] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3}, order[] = {2, 5, 8, 11, 1, 4, 7, 10};
+  fixture f = make(&c);
+  fa_map *m = NULL;
+  for (int64_t h = 0; h < 12; ++h)
+    for (int64_t i = 0; i < bad[h]; ++i)
+      fa_tensor_set(&f.set.t[FA_T_O], (const int64_t[FA_MAX_RANK]){0, 3 * i, h, i}, NAN);
+  REQUIRE(fa_map_make(c.id, &f.p, &f.w, &f.set.t[c.id], FA_POISON_A, &m, NULL) == FA_OK && m);
+  CHECK(m->n_panels == 8);
+  for (int k = 0; k < m->n_panels; ++k)
+    CHECK_MSG(m->panel[k] == order[k], "place %d: head %lld", k, (long long)m->panel[k]);
+  free(m);
+  fixture_free(&f);
+}
+
 /* What a worker that was overwritten may send. */
 static void test_unsound(void) {
   const planted *c = &cases[0];
@@ -174,6 +191,7 @@ static void test_unsound(void) {
 
 int main(void) {
   for (size_t k = 0; k < sizeof cases / sizeof *cases; ++k) test(&cases[k]);
+  test_order();
   test_unsound();
   return check_done();
 }

@@ -66,6 +66,12 @@ static bool warp_slice(const place *p) {
 static bool scattered(const place *p) {
   return fa_rng_u64(5, (uint64_t)(p->b * 1000 + p->x), (uint64_t)(p->h * 100 + p->d)) % 16 == 0;
 }
+static bool every_256th(const place *p) {
+  return p->x % 256 == 255;
+}
+static bool most(const place *p) {
+  return !scattered(p);
+}
 static bool scattered_in_rows(const place *p) {
   return p->x % 64 == 63 && p->h == 1 && scattered(p);
 }
@@ -95,6 +101,9 @@ static const planted cases[] = {
     {"every bad row has q >= 1: all 3968 elements there", FA_T_O, not_first_row, 0, 2, 32, 4, 16},
     {"every bad row has q % 64 in 16..31: all 4096 elements there", FA_T_O, warp_slice, 0, 2, 256, 4, 8},
     {"539 of 8192 elements, nothing in common", FA_T_O, scattered, 0, 2, 128, 4, 8},
+    {"every bad row has q % 128 == 127: 16 of 32 elements there", FA_T_O, every_256th, 0, 1, 1024, 1, 4},
+    {"7653 of 8192 elements, all over", FA_T_O, most, 0, 2, 128, 4, 8},
+    {"every bad element has q % 64 == 63 in head 1: all 8 elements there", FA_T_O, residue, 0, 2, 256, 4, 1},
     {"every bad element has q % 64 == 63 in head 1: 11 of 128 elements there", FA_T_O, scattered_in_rows, 0,
      2, 256, 4, 16},
     {"every bad key has k >= 96: all 2048 elements there", FA_T_DK, dropped_keys, 0, 2, 128, 4, 8},

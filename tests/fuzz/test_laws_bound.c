@@ -1,0 +1,162 @@
+/* The bounds from magnitudes alone, of calls too long for the reference's own, against docs/reference/laws.md, "A priori", with the
+ * magnitudes found by plain loops. */
+#include "cases/base/dtype.h"
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
+#include "fuzz/laws/parts.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double u = 0x1p-24;
+
+/* What of a head's keys counts: tau |q| |k|, the largest value, and what is added to a score. */
+typedef struct head {
+  double product, v, added;
+  int64_t n;
+} head;
+
+static double gamma_of(const fa_profile *f, bool generic, double n) {
+  if (f->mma_block > 0)
+    return (ceil(n / f->mma_block) + 1) * ((f->mma_block + 1) * ldexp(1, -f->mma_extra_bits) + 1) * 2 * u;
+  return (generic ? fmin(n, 4 * sqrt(n)) : n) * u;
+}
+
+/* Up to the last bits; both infinite where nothing is known. */
+static bool is_near(double got, double want) {
+  return got == want || fabs(got - want) <= 1e-12 * want;
+}
+
+static void check_head(const fa_law_work *w, const fa_law_side *s, const head *x, int64_t at) {
+  const fa_problem *p = &s->p;
+  const fa_profile *f = &s->profile;
+  const double n = (double)x->n, m = x->product + x->added, tiles = ceil(n / f->block_n) + 1;
+  const double splits = f->max_splits > 1 ? f->max_splits : 0;
+  const double changes = w->generic && x->added == 0 ? fmin(tiles, 16) : tiles, logn = log(n + 1);
+  const double e_x = x->product * (gamma_of(f, w->generic, (double)p->head_dim) + f->u_operand) + 10 * u * m +
+                     (p->softcap > 0 ? p->softcap * (f->eps_tanh + 2 * u) : 0);
+  const double eta = e_x + 14 * u * m + (1 + changes) * f->eps_exp +
+                     splits * (2 * f->eps_exp + f->eps_log + 8 * u * m + 4 * u * logn);
+  const double sigma = (w->generic ? fmin(n, 4 * sqrt(n)) : n) * u, r = eta + eta * eta + sigma;
+  const bool known = eta <= 0.5 && r < 0.5;
+  const double lse = r * (1 + r) + sigma + (1 + splits) * (f->eps_log + 2 * u * (m + logn) + f->eps_exp) +
+                     3 * u * logn + u * m + fa_half_ulp(FA_F32, m + logn);
+  const double share = 1 / (1 - p->dropout.p);
+  const double o = (f->u_p + f->u_dropout + n * f->floor_p + 2 * r / (1 - r) + gamma_of(f, w->generic, n) +
+                    (2 * changes + 2 * splits + 8) * u + f->u_operand) *
+                   x->v;
+  CHECK_MSG(is_near(s->bound_lse[at], known ? lse : INFINITY), "lse of head %lld: %.17g, not %.17g",
+            (long long)at, s->bound_lse[at], lse);
+  CHECK_MSG(is_near(s->bound_o[at], known ? o * share + fa_half_ulp(p->dtype, (x->v + o) * share) : INFINITY),
+            "o of head %lld: %.17g, not %.17g", (long long)at, s->bound_o[at], o);
+}
+
+static double at4(const fa_tensor *t, int64_t a, int64_t b, int64_t c, int64_t d) {
+  const int64_t dense[FA_MAX_RANK] = {a, b, c, d}, packed[FA_MAX_RANK] = {b, c, d};
+  return fa_tensor_get(t, t->rank == 3 ? packed : dense);
+}
+
+/* The longest row of n, or the largest element. */
+static double greatest(const fa_tensor *t, int64_t b, int64_t first, int64_t n, int64_t h, bool norm) {
+  double most = 0;
+  for (int64_t i = first; i < first + n; ++i) {
+    double sum = 0;
+    for (int64_t c = 0; c < t->shape[t->rank - 1]; ++c) {
+      const double x = at4(t, b, i, h, c);
+      sum = norm ? sum + x * x : fmax(sum, fabs(x));
+    }
+    most = fmax(most, norm ? sqrt(sum) : sum);
+  }
+  return most;
+}
+
+static head head_of(const fa_law_side *s, int64_t b, int64_t h) {
+  const fa_problem *p = &s->p;
+  const int64_t hk = h / (p->heads_q / p->heads_kv);
+  const int64_t q0 = p->cu_seqlens_q.n ? p->cu_seqlens_q.v[b] : 0,
+                k0 = p->cu_seqlens_k.n ? p->cu_seqlens_k.v[b] : 0;
+  const int64_t nq = p->cu_seqlens_q.n ? p->cu_seqlens_q.v[b + 1] - q0 : p->seqlen_q;
+  int64_t nk = p->cu_seqlens_k.n ? p->cu_seqlens_k.v[b + 1] - k0 : p->seqlen_k;
+  if (p->seqused_k.n) nk = p->seqused_k.v[b];
+  head x = {.n = nk};
+  x.product = fabs(p->scale) * greatest(&s->in.t[FA_T_Q], b, q0, nq, h, true) *
+              greatest(&s->in.t[FA_T_K], b, k0, nk, hk, true);
+  x.v = greatest(&s->in.t[FA_T_V], b, k0, nk, hk, false);
+  if (p->alibi.present)
+    x.added += fabs(p->alibi.slopes[p->alibi.n == p->heads_q ? h : b * p->heads_q + h]) * (double)(nq + nk);
+  for (int64_t i = 0; p->bias.present && i < p->seqlen_q; ++i)
+    for (int64_t j = 0; j < p->seqlen_k; ++j)
+      x.added = fmax(x.added, fabs(at4(&s->in.t[FA_T_BIAS], 0, 0, i, j)));
+  if (p->sinks.present) x.added += fabs(fa_tensor_get(&s->in.t[FA_T_SINKS], &h));
+  return x;
+}
+
+/* The bound that an element has: of its sequence and head. */
+static void check_places(const fa_law_side *s) {
+  const bool packed = s->p.cu_seqlens_q.n > 0;
+  for (int64_t b = 0; b < s->p.batch; ++b)
+    for (int64_t h = 0; h < s->p.heads_q; ++h) {
+      const int64_t token = packed ? s->p.cu_seqlens_q.v[b] : 0, at = b * s->p.heads_q + h;
+      const int64_t o[FA_MAX_RANK] = {packed ? token : b, packed ? h : 0, packed ? 0 : h},
+                    lse[FA_MAX_RANK] = {packed ? h : b, packed ? token : h};
+      bool has = false;
+      CHECK(fa_law_bound_at(s, FA_T_O, o, 0, &has) == s->bound_o[at] && has);
+      CHECK(fa_law_bound_at(s, FA_T_LSE, lse, 0, &has) == s->bound_lse[at] && has);
+      CHECK(fa_law_bound_at(s, FA_T_DQ, o, 0, &has) == INFINITY && !has);
+      CHECK(fa_law_bound_at(s, FA_T_O, o, -1, &has) == INFINITY && has);
+    }
+}
+
+static const struct {
+  const char *json;
+  bool scalar, generic;
+  int max_splits;
+} cases[] = {
+    {"{\"seqlen_q\":8,\"seqlen_k\":220000,\"head_dim\":32,\"heads_q\":2}", false, true, 1},
+    {"{\"seqlen_q\":8,\"seqlen_k\":220000,\"head_dim\":32,\"heads_q\":2,\"scale\":0.01}", true, true, 1},
+    {"{\"seqlen_q\":8,\"seqlen_k\":220000,\"head_dim\":32,\"heads_q\":2,\"scale\":0.01}", true, false, 1},
+    {"{\"seqlen_q\":8,\"seqlen_k\":220000,\"head_dim\":32,\"heads_q\":2,\"scale\":-0.01,\"softcap\":20}",
+     true, true, 4},
+    {"{\"seqlen_q\":8,\"seqlen_k\":220000,\"head_dim\":32,\"heads_q\":2,\"scale\":8}", true, true, 1},
+    {"{\"batch\":2,\"seqlen_q\":300,\"seqlen_k\":500,\"head_dim\":128,\"heads_q\":4,\"heads_kv\":2,\"alibi\":"
+     "{}}",
+     true, true, 1},
+    {"{\"batch\":2,\"seqlen_q\":300,\"seqlen_k\":500,\"head_dim\":128,\"heads_q\":4,\"heads_kv\":2,"
+     "\"dropout\":{\"p\":0.3,"
+     "\"seed\":\"3\"},\"seqused_k\":[400,77]}",
+     false, true, 1},
+    {"{\"cu_seqlens_q\":[0,400,1000],\"cu_seqlens_k\":[0,500,900],\"head_dim\":128,\"heads_q\":4}", false,
+     true, 1},
+    {"{\"family\":\"memeff\",\"dtype\":\"f32\",\"seqlen_q\":600,\"seqlen_k\":700,\"head_dim\":128,\"heads_"
+     "q\":1,\"bias\":{"
+     "\"shape\":[1,1,\"q\",\"k\"]}}",
+     true, true, 1},
+    {"{\"seqlen_q\":600,\"seqlen_k\":700,\"head_dim\":128,\"heads_q\":2,\"sinks\":true}", false, true, 1},
+};
+
+static void check_case(int n) {
+  fa_case c;
+  fa_error err = {""};
+  CHECK_MSG(fa_case_from_text(cases[n].json, &c, &err) == FA_OK, "case %d: %s", n, err.text);
+  fa_law_side s = {.profile = fa_profile_get(cases[n].scalar ? "simt-f32" : "mma-ampere", c.problem.dtype)};
+  REQUIRE(fa_problem_copy(&s.p, &c.problem) == FA_OK);
+  CHECK_MSG(fa_case_build(&c, &s.in, &err) == FA_OK, "%s", err.text);
+  s.profile.max_splits = cases[n].max_splits;
+  fa_law_work w = {.c = &c, .generic = cases[n].generic};
+  REQUIRE(fa_law_bounds(&w, &s, &err) == FA_OK);
+  CHECK_MSG(s.bounded == 2, "case %d is not too long for the reference", n);
+  for (int64_t b = 0; b < s.p.batch; ++b)
+    for (int64_t h = 0; h < s.p.heads_q; ++h) {
+      const head x = head_of(&s, b, h);
+      check_head(&w, &s, &x, b * s.p.heads_q + h);
+    }
+  check_places(&s);
+  fa_law_side_free(&s);
+  fa_case_free(&c);
+}
+
+int main(void) {
+  for (int n = 0; n < (int)(sizeof cases / sizeof *cases); ++n) check_case(n);
+  return check_done();
+}

@@ -1,0 +1,112 @@
+/* Which cases a law does not apply to, and the reason that it gives; beside each its neighbour, to which it applies. */
+#include "cases/codec/json.h"
+#include "fuzz/one/run_case.h"
+#include "tests/support/check.h"
+
+#include <string.h>
+
+#define VARLEN "\"cu_seqlens_q\":[0,5,12],\"cu_seqlens_k\":[0,9,20]"
+#define CACHE "{\"family\":\"kvcache\",\"seqlen_q\":2,\"seqlen_k\":32,"
+#define MEMEFF "{\"family\":\"memeff\",\"seqlen_q\":6,\"batch\":2,\"heads_q\":2,"
+#define CAUSAL "\"mask\":{\"type\":\"causal\"}"
+#define DROPOUT "\"dropout\":{\"p\":0.2,\"seed\":\"3\"}"
+#define BLOCKS                                                                                               \
+  "{\"family\":\"flex\",\"seqlen_q\":40,\"seqlen_k\":40,\"batch\":2,\"heads_q\":2,\"block_sparse\":{"        \
+  "\"q_block\":16,\"kv_block\":16,\"density\":0.9,\"seed\":\"1\"}"
+
+static const struct {
+  fa_law law;
+  const char *json, *reason; /* NULL: it applies */
+} cases[] = {
+    {FA_LAW_KEY_PERMUTATION, "{\"seqlen_q\":6,\"alibi\":{}}", "position"},
+    {FA_LAW_KEY_PERMUTATION, "{\"seqlen_q\":6," DROPOUT "}", "dropout goes by position"},
+    {FA_LAW_KEY_PERMUTATION, CACHE "\"kvcache\":{\"len\":[9]}}", "a cache's keys have positions"},
+    {FA_LAW_KEY_PERMUTATION, "{\"seqlen_q\":6,\"seqused_k\":[4]}", "not all keys are used"},
+    {FA_LAW_KEY_PERMUTATION, "{\"seqlen_q\":6,\"leftpad_k\":[2]}", "not all keys are used"},
+    {FA_LAW_KEY_PERMUTATION, "{\"seqlen_q\":6,\"strides\":{\"k\":{\"expand\":[\"s\"]}}}",
+     "keys share memory"},
+    {FA_LAW_KEY_PERMUTATION, "{\"seqlen_q\":6,\"strides\":{\"v\":{\"expand\":[\"s\"]}}}",
+     "keys share memory"},
+    {FA_LAW_KEY_PERMUTATION, "{" VARLEN "}", NULL},
+    {FA_LAW_HEAD_PERMUTATION, "{\"seqlen_q\":6,\"heads_q\":4,\"heads_kv\":2," DROPOUT "}",
+     "dropout goes by head"},
+    {FA_LAW_HEAD_PERMUTATION, BLOCKS "}", "block lists go by head"},
+    {FA_LAW_BATCH_ALONE, "{\"seqlen_q\":6}", "there is one entry"},
+    {FA_LAW_BATCH_ALONE, "{" VARLEN "}", "see varlen-separate"},
+    {FA_LAW_BATCH_ALONE, BLOCKS "}", "block lists go by entry"},
+    {FA_LAW_BATCH_ALONE, MEMEFF DROPOUT "}", "dropout goes by entry"},
+    {FA_LAW_BATCH_ALONE, "{\"seqlen_q\":6,\"batch\":2," DROPOUT "}", NULL},
+    {FA_LAW_VARLEN_SEPARATE, "{\"seqlen_q\":6}", "not of variable length"},
+    {FA_LAW_VARLEN_SEPARATE, "{" VARLEN "," DROPOUT "}", NULL},
+    {FA_LAW_CAUSAL_PREFIX, "{\"seqlen_q\":6}", "not causal"},
+    {FA_LAW_CAUSAL_PREFIX, "{" VARLEN "," CAUSAL "}", "plain rows and keys only"},
+    {FA_LAW_CAUSAL_PREFIX, CACHE CAUSAL ",\"kvcache\":{\"len\":[9]}}", "plain rows and keys only"},
+    {FA_LAW_CAUSAL_PREFIX, "{\"seqlen_q\":6,\"seqused_k\":[4]," CAUSAL "}", "not all keys are used"},
+    {FA_LAW_CAUSAL_PREFIX, MEMEFF CAUSAL "," DROPOUT "}", "dropout goes by the lengths"},
+    {FA_LAW_CAUSAL_PREFIX, "{\"seqlen_q\":1," CAUSAL "}", "there is one row"},
+    {FA_LAW_CAUSAL_PREFIX, "{\"seqlen_q\":40,\"seqlen_k\":4," CAUSAL "}", "the first rows see no key"},
+    {FA_LAW_CAUSAL_PREFIX, "{\"seqlen_q\":2," CAUSAL "}", NULL},
+    {FA_LAW_MERGE_RANGES, "{" VARLEN "}", "plain keys only"},
+    {FA_LAW_MERGE_RANGES, CACHE "\"kvcache\":{\"len\":[9]}}", "plain keys only"},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"seqused_k\":[4]}", "their position"},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"leftpad_k\":[2]}", "their position"},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"alibi\":{}}", "their position"},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6," DROPOUT "}", "dropout goes by position"},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"seqlen_k\":1}", "there is one key"},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"seqlen_k\":2}", NULL},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"mask\":{\"type\":\"window\",\"left\":2,\"right\":1}}",
+     "cannot be cut at a key"},
+    {FA_LAW_SPLIT_COUNT, "{\"seqlen_q\":6," DROPOUT "}", "splits have no dropout"},
+    {FA_LAW_WINDOW_OPEN, "{\"seqlen_q\":6,\"mask\":{\"type\":\"window\",\"left\":2,\"right\":1}}",
+     "it has a window"},
+    {FA_LAW_WINDOW_OPEN, CACHE "\"head_dim\":16,\"kvcache\":{\"len\":[9],\"rotary\":{\"dim\":16}}}",
+     "moves the rotation"},
+    {FA_LAW_BIAS_MASK, "{\"seqlen_q\":6," CAUSAL "}", "no bias"},
+    {FA_LAW_BIAS_MASK, MEMEFF "\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}", "no mask"},
+    {FA_LAW_SINK_NONE, "{\"seqlen_q\":6}", "it has no sinks"},
+    {FA_LAW_SCALE_POWER, CACHE "\"head_dim\":16,\"kvcache\":{\"len\":[9],\"rotary\":{\"dim\":16}}}",
+     "rotated queries"},
+    {FA_LAW_SCALE_POWER, "{\"seqlen_q\":6,\"strides\":{\"q\":{\"expand\":[\"s\"]}}}", "queries share memory"},
+    {FA_LAW_SCALE_POWER, "{\"seqlen_q\":6,\"scale\":1e-20}", "as small as it may be"},
+    {FA_LAW_SCALE_POWER, "{\"seqlen_q\":6,\"scale\":0}", NULL},
+    {FA_LAW_VALUE_POWER, "{\"seqlen_q\":6,\"strides\":{\"v\":{\"expand\":[\"s\"]}}}", "values share memory"},
+    {FA_LAW_VALUE_POWER, "{\"seqlen_q\":6,\"fill\":{\"v\":\"near_max\"}}", "2 v overflows"},
+    {FA_LAW_VALUE_POWER, CACHE "\"kvcache\":{\"len\":[9],\"new\":2}}",
+     "new values are in a tensor of their own"},
+    {FA_LAW_GRAD_POWER, "{\"seqlen_q\":6,\"backward\":false}", "no backward pass"},
+    {FA_LAW_GRAD_POWER, "{\"seqlen_q\":6,\"strides\":{\"do\":{\"expand\":[\"s\"]}}}",
+     "rows of dO share memory"},
+    {FA_LAW_BIAS_SHIFT, MEMEFF "\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}", NULL},
+    {FA_LAW_BIAS_SHIFT, "{\"seqlen_q\":6}", "no bias"},
+    {FA_LAW_PAGE_PERMUTATION, CACHE "\"kvcache\":{\"len\":[9]}}", "the cache has no pages"},
+    {FA_LAW_CACHE_CONTIGUOUS, CACHE "\"kvcache\":{\"len\":[9]}}", "the cache has no pages"},
+    {FA_LAW_CACHE_APPENDED, CACHE "\"kvcache\":{\"len\":[9]}}", "there are no new keys"},
+    {FA_LAW_CACHE_APPENDED,
+     CACHE "\"head_dim\":16,\"kvcache\":{\"len\":[9],\"new\":1,\"rotary\":{\"dim\":16}}}",
+     "queries turn by how many keys there were"},
+    {FA_LAW_PART_PERMUTATION, "{\"family\":\"merge\",\"seqlen_q\":6,\"merge\":{\"parts\":1}}",
+     "there is one part"},
+    {FA_LAW_PART_NESTED, "{\"family\":\"merge\",\"seqlen_q\":6,\"merge\":{\"parts\":2}}",
+     "fewer than three parts"},
+    {FA_LAW_PART_NESTED, "{\"family\":\"merge\",\"seqlen_q\":6,\"merge\":{\"parts\":3}}", NULL},
+};
+
+int main(void) {
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    static fa_result r;
+    fa_case c;
+    fa_error err = {""};
+    const fa_run_config config = {.backend = &fa_backend_ref_f32, .n_threads = 1};
+    fa_result_init(&r);
+    CHECK_MSG(fa_case_from_text(cases[i].json, &c, &err) == FA_OK, "%s: %s", cases[i].json, err.text);
+    c.law = cases[i].law;
+    CHECK_MSG(fa_run_case(&c, &config, &r, &err) == FA_OK, "%s: %s", cases[i].json, err.text);
+    const char *reason = cases[i].reason;
+    CHECK_MSG(reason ? r.state == FA_SKIP && strstr(r.reason, reason) : r.state == FA_PASS,
+              "%s %s: %s: %s, not %s", fa_law_describe(c.law)->name, cases[i].json, fa_state_name(r.state),
+              r.reason, reason ? reason : "PASS");
+    fa_result_free(&r);
+    fa_case_free(&c);
+  }
+  return check_done();
+}

@@ -1,0 +1,284 @@
+/* Small functions of the judge at the edges of their ranges, against values worked out by hand. */
+#include "cases/codec/json.h"
+#include "cases/data/build.h"
+#include "ref/attention/astray.h"
+#include "ref/compare/internal.h"
+#include "ref/compare/map.h"
+#include "ref/engine/sample.h"
+#include "ref/mods/lane_floats.h"
+#include "ref/mods/lane_slopes.h"
+#include "ref/mods/tile.h"
+#include "ref/reference.h"
+#include "tests/support/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- expressions ---- */
+
+static void check_lane(fa_lane got, double v, double e, int fault) {
+  CHECK_MSG(got.v == v && got.e == e && got.fault == fault, "%g +- %g, fault %d; not %g +- %g, fault %d",
+            got.v, got.e, got.fault, v, e, fault);
+}
+
+static void test_lanes(void) {
+  const double slope = 1.1283791670955126;
+  check_lane(fa_lane_float(INFINITY, 1, 0.5, false, 3), INFINITY, 0, 4);
+  check_lane(fa_lane_float(INFINITY, INFINITY, 0.5, true, 3), INFINITY, INFINITY, 0);
+  check_lane(fa_lane_to_int((fa_lane){-3e9, 1, 0}, 3), 0, 0, 4);
+  check_lane(fa_lane_to_int((fa_lane){3e9, 1, 0}, 3), 0, 0, 4);
+  check_lane(fa_lane_to_int((fa_lane){-2147483648.0, 1, 0}, 3), -2147483648.0, 1, 0);
+  /* a slope that is 0 beside one that is not, 35 away: it moves, and has no rounding of its own */
+  check_lane(fa_lane_erf_slope((fa_lane){40, 35, 0}), 0, 35 * fmin(1, 2 * 75 * slope * exp(-25)) + 0x1p-126,
+             0);
+}
+
+/* ---- mistakes to compute with ---- */
+
+static void test_dscore(void) {
+  const fa_ref_rounding four_bits = {.bits = 4, .lowest = -6, .max = 100};
+  double p[] = {0.3, 0.5, 1}, dp[] = {2, 3, -1};
+  const double z[] = {2, 0, 2};
+  fa_ref_astray_dscore(&four_bits, p, dp, z, 0.5, 3);
+  CHECK(dp[0] == 0.3125 * 3.5 && dp[1] == 0.5 * -0.5 && dp[2] == -2.5);
+  CHECK(p[0] == 0.6 && p[1] == 0 && p[2] == 2);
+}
+
+static fa_case case_of(const char *text, fa_tensors *in) {
+  fa_case c;
+  fa_error err = {""};
+  CHECK_MSG(fa_case_from_text(text, &c, &err) == FA_OK, "%s", err.text);
+  REQUIRE(fa_case_build(&c, in, &err) == FA_OK);
+  return c;
+}
+
+/* Of two parts of a head, the one that lies in the block, not the one that begins where it ends. */
+static void test_parts(void) {
+  const fa_ref_part rows[] = {{.first = 256, .n = 5}, {.first = 10, .n = 5}};
+  const fa_ref_twist t = {.n_rows = 2, .rows = rows};
+  const fa_ref_options opt = {.n_threads = 1, .twist = &t};
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_ref_rows r;
+  fa_case c = case_of("{\"seqlen_q\":300,\"seqlen_k\":20,\"head_dim\":8}", &in);
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  fa_ref_rows_init(&call, &call.entry[0], 0, 0, &r);
+  CHECK(fa_ref_rows_asked(&call, &r) && r.i0 == 10 && r.n == 5 && r.j_begin == 0 && r.j_end == 20);
+  fa_ref_rows_init(&call, &call.entry[0], 0, 256, &r);
+  CHECK(fa_ref_rows_asked(&call, &r) && r.i0 == 256 && r.n == 5);
+  fa_ref_call_free(&call);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* ---- samples ---- */
+
+static void test_strips(void) {
+  const fa_ref_place strip[] = {{0, 1, 256}, {2, 0, 0}, {2, 0, 512}};
+  const fa_ref_sample s = {.n_strips = 3, .strip = strip};
+  CHECK(fa_ref_strips_meet(&s, 0, 1, 0, 257) && !fa_ref_strips_meet(&s, 0, 1, 0, 256));
+  CHECK(fa_ref_strips_meet(&s, 0, 1, 511, 1) && !fa_ref_strips_meet(&s, 0, 1, 512, 9));
+  CHECK(!fa_ref_strips_meet(&s, 0, 0, 256, 99) && !fa_ref_strips_meet(&s, 1, 0, 0, 99));
+  CHECK(!fa_ref_strips_meet(&s, 2, 1, 0, 99) && fa_ref_strips_meet(&s, 2, 0, 700, 1));
+  CHECK(fa_ref_place_order(&strip[0], &strip[1]) < 0 && fa_ref_place_order(&strip[2], &strip[1]) > 0);
+}
+
+/* ---- block lists ---- */
+
+static void move_list(fa_tensors *in, fa_tensor_id id, fa_int32_array *to) {
+  const int64_t n = fa_tensor_count(&in->t[id]);
+  to->v = calloc((size_t)n + 1, sizeof *to->v);
+  to->n = n;
+  for (int64_t e = 0; e < n; ++e) {
+    int64_t at[FA_MAX_RANK];
+    fa_tensor_unravel(&in->t[id], e, at);
+    to->v[e] = (int32_t)fa_tensor_get(&in->t[id], at);
+  }
+  in->t[id].data = NULL; /* its memory belongs to the set */
+}
+
+/* Lists in the problem itself say what the same lists say as tensors. */
+static void test_own_lists(void) {
+  static const char *const texts[] = {
+      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":64,\"seqlen_k\":80,"
+      "\"block_sparse\":{\"q_block\":16,\"kv_block\":16,\"density\":0.5,\"seed\":\"1\"}}",
+      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":3,\"seqlen_q\":70,\"seqlen_k\":65,"
+      "\"block_sparse\":{\"q_block\":8,\"kv_block\":32,\"density\":0.4,\"seed\":\"2\"}}"};
+  for (int i = 0; i < 2; ++i) {
+    const fa_ref_options opt = {.n_threads = 1};
+    fa_tensors in;
+    fa_wants given = {0}, own = {0};
+    fa_case c = case_of(texts[i], &in);
+    fa_block_sparse *s = &c.problem.block_sparse;
+    REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &given, NULL) == FA_OK);
+    move_list(&in, FA_T_KV_NUM_BLOCKS, &s->kv_num_blocks);
+    move_list(&in, FA_T_KV_INDICES, &s->kv_indices);
+    move_list(&in, FA_T_FULL_KV_NUM_BLOCKS, &s->full_kv_num_blocks);
+    move_list(&in, FA_T_FULL_KV_INDICES, &s->full_kv_indices);
+    REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &own, NULL) == FA_OK);
+    int64_t empty = 0;
+    for (int64_t e = 0; e < given.t[FA_T_O].n; ++e) {
+      CHECK(given.t[FA_T_O].value[e] == own.t[FA_T_O].value[e]);
+      empty += own.t[FA_T_O].value[e] == 0;
+    }
+    CHECK(empty < given.t[FA_T_O].n);
+    fa_wants_free(&given);
+    fa_wants_free(&own);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+/* Lists made from a mask that goes by head name the blocks with a visible pair, in order. */
+static void test_made_lists(void) {
+  fa_tensors in;
+  fa_int32_array list[4];
+  fa_case c = case_of(
+      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":40,\"mask_"
+      "mod\":"
+      "\"q_idx + 9 * h >= kv_idx\",\"block_sparse\":{\"q_block\":8,\"kv_block\":8,\"from\":\"mask_mod\"}}",
+      &in);
+  REQUIRE(fa_ref_block_lists(&c.problem, &in, list, NULL) == FA_OK);
+  REQUIRE(list[0].n == 2 * 2 * 3 && list[1].n == list[0].n * 5);
+  for (int64_t row = 0; row < list[0].n; ++row) {
+    const int64_t h = row / 3 % 2, last = row % 3 == 2 ? 19 : row % 3 * 8 + 7; /* row of the block */
+    bool named[5] = {false};
+    for (int kind = 0; kind < 4; kind += 2)
+      for (int n = 0; n < list[kind].v[row]; ++n) {
+        const int32_t k = list[kind + 1].v[row * 5 + n];
+        CHECK(k >= 0 && k < 5 && !named[k] && (n == 0 || k > list[kind + 1].v[row * 5 + n - 1]));
+        named[k] = true;
+      }
+    for (int k = 0; k < 5; ++k)
+      CHECK_MSG(named[k] == (8 * k <= last + 9 * h), "row %lld, block %d", (long long)row, k);
+  }
+  for (int i = 0; i < 4; ++i) free(list[i].v);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* ---- comparing ---- */
+
+static void test_classes(void) {
+  static const struct {
+    fa_dtype t;
+    uint64_t infinity, sign;
+  } types[] = {{FA_F16, 0x7c00, 0x8000},
+               {FA_BF16, 0x7f80, 0x8000},
+               {FA_F32, 0x7f800000, 0x80000000},
+               {FA_F64, 0x7ff0000000000000, 0x8000000000000000}};
+  for (int i = 0; i < 4; ++i) {
+    const fa_dtype t = types[i].t;
+    const uint64_t infinity = types[i].infinity, sign = types[i].sign;
+    CHECK(fa_class_of_bits(t, infinity) == FA_CLASS_POS_INF &&
+          fa_class_of_bits(t, infinity | sign) == FA_CLASS_NEG_INF);
+    CHECK(fa_class_of_bits(t, infinity + 1) == FA_CLASS_NAN &&
+          fa_class_of_bits(t, (infinity + 1) | sign) == FA_CLASS_NAN);
+    CHECK(fa_class_of_bits(t, infinity - 1) == FA_CLASS_FINITE &&
+          fa_class_of_bits(t, sign) == FA_CLASS_FINITE);
+  }
+}
+
+/* Rows of doubles, of which every second element counts. */
+static void test_load_doubles(void) {
+  const double row[] = {1, 2, -INFINITY, 3, NAN, 4};
+  const fa_tensor t = {
+      .dtype = FA_F64, .rank = 1, .shape = {3}, .stride = {2}, .data = (char *)(uintptr_t)row};
+  uint64_t bits[4] = {7, 7, 7, 7};
+  double value[4] = {7, 7, 7, 7};
+  fa_compare_load_row(FA_T_O, &t, t.data, 3, bits, value);
+  CHECK(memcmp(&bits[0], &row[0], 8) == 0 && memcmp(&bits[1], &row[2], 8) == 0);
+  CHECK(memcmp(&bits[2], &row[4], 8) == 0);
+  CHECK(value[0] == 1 && value[1] == -INFINITY && isnan(value[2]) && bits[3] == 7 && value[3] == 7);
+}
+
+static void test_statistic(void) {
+  fa_verdict v = {.stat_which = FA_STATISTIC_FINE};
+  char text[FA_STATISTIC_TEXT] = "before";
+  fa_statistic_figures(&v, text);
+  CHECK(text[0] == 0);
+  v.stat_which = FA_STATISTIC_BIAS, v.stat_value = 2;
+  const char *above = fa_statistic_meaning(&v);
+  v.stat_value = -2;
+  CHECK(strcmp(above, fa_statistic_meaning(&v)) != 0);
+  v.stat_which = FA_STATISTIC_RMS_HIGH;
+  const char *low = fa_statistic_meaning(&v);
+  v.stat_value = 2;
+  CHECK(low == fa_statistic_meaning(&v));
+}
+
+/* Tensors of merged parts: dense, and with one axis for the tokens of two sequences of 3 and 5. */
+static void test_axes(void) {
+  static int32_t cu[] = {0, 3, 8};
+  const fa_problem p = {.cu_seqlens_q = {3, cu}};
+  const struct {
+    fa_tensor_id id;
+    int rank, n, seq;
+    int64_t shape[5], extent[5];
+    const char *noun, *names;
+  } tensors[] = {{FA_T_DO_PARTS, 5, 5, 2, {2, 3, 7, 4, 8}, {2, 3, 7, 4, 8}, "row", "part b q h d"},
+                 {FA_T_DO_PARTS, 4, 5, 2, {2, 8, 4, 6}, {2, 2, 5, 4, 6}, "row", "b part q h d"},
+                 {FA_T_DLSE_PARTS, 4, 4, 3, {2, 3, 4, 7}, {2, 3, 4, 7}, "row", "part b h q"},
+                 {FA_T_DLSE_PARTS, 3, 4, 3, {2, 4, 8}, {2, 2, 4, 5}, "row", "b part h q"},
+                 {FA_T_DBIAS, 4, 4, -1, {1, 2, 3, 4}, {1, 2, 3, 4}, "element", "b h q k"},
+                 {FA_T_DSINKS, 1, 1, -1, {6}, {6}, "element", "h"},
+                 {FA_T_DBUFFER_0, 2, 2, -1, {5, 6}, {5, 6}, "element", "axis0 axis1"}};
+  for (size_t i = 0; i < sizeof tensors / sizeof *tensors; ++i) {
+    fa_want w = {.rank = tensors[i].rank};
+    char names[60] = "";
+    memcpy(w.shape, tensors[i].shape, sizeof tensors[i].shape);
+    const fa_axes a = fa_axes_of(tensors[i].id, &p, &w);
+    CHECK_MSG(a.n == tensors[i].n && a.seq == tensors[i].seq && strcmp(a.row_noun, tensors[i].noun) == 0,
+              "tensor %zu", i);
+    for (int k = 0; k < a.n; ++k) {
+      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k ? " " : "", a.name[k]);
+      CHECK(a.extent[k] == tensors[i].extent[k]);
+    }
+    CHECK_MSG(strcmp(names, tensors[i].names) == 0, "tensor %zu: %s", i, names);
+  }
+}
+
+/* A map of two panels, and the same with one field out of range. */
+static void test_sound(void) {
+  static const fa_map sound = {.n_panel_axes = 1,
+                               .panel_axis = {"h"},
+                               .row_axis = "q",
+                               .column_axis = "d",
+                               .panel_extent = {2},
+                               .rows = 40,
+                               .columns = 8,
+                               .row_step = 1,
+                               .column_step = 1,
+                               .row_cells = 40,
+                               .column_cells = 8,
+                               .n_panels = 2};
+  enum { SPOILT = 17 };
+  static fa_map m[SPOILT];
+  for (int i = 0; i < SPOILT; ++i) m[i] = sound;
+  m[0].n_panel_axes = -1, m[1].n_panel_axes = FA_MAP_PANEL_AXES + 1;
+  memset(m[2].row_axis, 'x', sizeof m[2].row_axis), memset(m[3].column_axis, 'x', sizeof m[3].column_axis);
+  memset(m[4].panel_axis[0], 'x', sizeof m[4].panel_axis[0]);
+  m[5].rows = 0, m[6].columns = 0, m[7].row_step = 0, m[8].column_step = 0;
+  m[9].row_cells = 0, m[10].row_cells = FA_MAP_ROWS + 1, m[11].column_cells = FA_MAP_COLUMNS + 1;
+  m[12].n_panels = -1, m[13].n_panels = FA_MAP_PANELS + 1, m[14].n_strips = -1;
+  m[15].n_strips = FA_MAP_STRIPS + 1, m[15].row_cells = 1, m[16].panel_extent[0] = 0;
+  CHECK(fa_map_is_sound(&sound));
+  for (int i = 0; i < SPOILT; ++i) CHECK_MSG(!fa_map_is_sound(&m[i]), "spoilt in way %d", i);
+}
+
+int main(void) {
+  test_axes();
+  test_sound();
+  test_lanes();
+  test_dscore();
+  test_parts();
+  test_strips();
+  test_own_lists();
+  test_made_lists();
+  test_classes();
+  test_load_doubles();
+  test_statistic();
+  return check_done();
+}
