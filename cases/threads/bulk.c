@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static int n_threads = 1;
+static _Thread_local int n_threads = 1; /* that this thread may use */
 
 void fa_bulk_threads(int n) {
   n_threads = n > 1 ? n : 1;

@@ -9,7 +9,7 @@
 /* What is smaller is not worth a thread. */
 #define FA_BULK_LEAST ((size_t)64 << 20)
 
-/* How many threads this process uses from now on; 1 at first. Not while another thread is in one of the functions below. */
+/* How many threads the calling thread uses below from now on; 1 at first. */
 void fa_bulk_threads(int n);
 
 /* As memcpy, and as memcmp(..) == 0. */

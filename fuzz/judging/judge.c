@@ -83,11 +83,14 @@ static bool same_shape(const fa_want *want, const fa_tensor *got) {
   return true;
 }
 
-/* True if nobody expects the output to be there. */
-static bool is_left_out(const judge *j, fa_tensor_id id) {
-  const fa_contract *c = j->config->contract;
-  if (j->config->recorded && !j->got->t[id].data) return true;
+bool fa_judge_is_left_out(const fa_judge_config *config, const fa_tensors *got, fa_tensor_id id) {
+  const fa_contract *c = config->contract;
+  if (config->recorded && !got->t[id].data) return true;
   return c && fa_tensor_id_is_output(id) && !(c->outputs >> id & 1);
+}
+
+static bool is_left_out(const judge *j, fa_tensor_id id) {
+  return fa_judge_is_left_out(j->config, j->got, id);
 }
 
 /* Without the layer "bounds": what an allclose(atol=1e-2, rtol=1e-2) would let pass that skips what is not finite. What

@@ -57,6 +57,9 @@ typedef struct fa_judge_config {
 fa_status fa_judge(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                    const fa_judge_config *config, fa_result *r, fa_error *err);
 
+/* True if nobody expects the output to be there, nor looks at it: a contract leaves it out, or a recorded run has none. */
+bool fa_judge_is_left_out(const fa_judge_config *config, const fa_tensors *got, fa_tensor_id id);
+
 /* Appends to the notes, separated by "; ". */
 void fa_result_note(fa_result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sets the state if the new one outranks the present one: PASS < VACUOUS < NONDETERMINISTIC < FAIL <

@@ -19,13 +19,6 @@ fa_judge_choice fa_judge_choice_named(const char *name) {
   return FA_JUDGE_BY_CPU;
 }
 
-/* What may be absent, and nobody looks at then: outputs that a contract leaves out, and all of a recorded run. */
-static bool is_left_out(const fa_tensors *got, const fa_judge_config *config, int id) {
-  const fa_contract *c = config->contract;
-  if (config->recorded && !got->t[id].data) return true;
-  return c && fa_tensor_id_is_output((fa_tensor_id)id) && !(c->outputs >> id & 1);
-}
-
 static bool is_like(const fa_tensor *t, const fa_tensor *as) {
   bool same = t->data && t->dtype == as->dtype && t->rank == as->rank;
   for (int a = 0; same && a < t->rank; ++a) same = t->shape[a] == as->shape[a];
@@ -37,7 +30,8 @@ static bool has_outputs(const fa_tensors *in, const fa_tensors *got, const fa_ju
   const unsigned passes = FA_PASS_FORWARD | (config->backward ? FA_PASS_BACKWARD : 0);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (!(fa_tensors_written_by(passes) >> id & 1) || !in->t[id].data) continue;
-    if (!is_left_out(got, config, id) && !is_like(&got->t[id], &in->t[id])) return false;
+    if (!fa_judge_is_left_out(config, got, (fa_tensor_id)id) && !is_like(&got->t[id], &in->t[id]))
+      return false;
   }
   return in->t[FA_T_O].data && in->t[FA_T_LSE].data;
 }
@@ -45,12 +39,13 @@ static bool has_outputs(const fa_tensors *in, const fa_tensors *got, const fa_ju
 /* What the machine is shown. */
 static void hide_left_out(const fa_judge_config *config, fa_tensors *got) {
   for (int id = 0; id < FA_T_COUNT; ++id)
-    if (is_left_out(got, config, id)) got->t[id].data = NULL;
+    if (fa_judge_is_left_out(config, got, (fa_tensor_id)id)) got->t[id].data = NULL;
 }
 
 /* Gradients are made from its O and LSE. */
 static bool lacks_forward(const fa_tensors *got, const fa_judge_config *config) {
-  return config->backward && (is_left_out(got, config, FA_T_O) || is_left_out(got, config, FA_T_LSE));
+  return config->backward &&
+         (fa_judge_is_left_out(config, got, FA_T_O) || fa_judge_is_left_out(config, got, FA_T_LSE));
 }
 
 /* Why the call is not the machine's; NULL: it is. */
