@@ -73,10 +73,18 @@ static CUresult reserve(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t by
   bytes = round_up(bytes, GROWTH);
   const CUresult code = d->cuMemAlloc(&arena->base, bytes);
   if (code == CUDA_SUCCESS)
-    arena->bytes = bytes;
+    arena->bytes = arena->used = bytes;
   else
     arena->base = 0;
   return code;
+}
+
+/* Makes the whole arena NaN: scratch memory, gaps, and whatever an earlier call left. Most cases need little of what the largest
+ * one needed. */
+static CUresult fill(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t needed) {
+  const size_t bytes = arena->used > needed ? arena->used : needed;
+  arena->used = needed;
+  return d->cuMemsetD8Async(arena->base, NAN_BYTE, bytes, arena->stream);
 }
 
 /* ---- to the device ---- */
@@ -136,7 +144,6 @@ static CUresult copy_each(const fa_cuda_driver *d, const fa_tensors *host, const
   return code;
 }
 
-/* First fills the whole arena with NaN: scratch memory, gaps, and whatever an earlier call left. */
 static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t scratch_bytes,
                          fa_cuda_tensors *out) {
   fa_cuda_arena *arena = out->arena;
@@ -153,7 +160,7 @@ static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t
   for (int i = 0; i < FA_T_COUNT; ++i)
     if (is_in_arena(&host->buffer[i])) out->base[i] += arena->base;
   arena->busy = true;
-  code = d->cuMemsetD8Async(arena->base, NAN_BYTE, arena->bytes, arena->stream);
+  code = fill(d, arena, needed);
   if (code != CUDA_SUCCESS || out->bytes == 0) return code; /* all buffers are virtual */
   return out->stage ? copy_staged(d, host, out) : copy_each(d, host, out);
 }

@@ -172,37 +172,40 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   if (CHAIN && P > 0) part->steepest = fmax(part->steepest, (double)score->slope + score->slope_error);
 }
 
-/* Without a softcap a lane has less to remember of its pairs, and twice as many lanes have room. */
+/* A tile of a row, from key t0 on. What is known of a pair after the first loop over the tile is small enough to be computed
+ * again in the last; only its error depends on the others. */
 template <bool CHAIN>
 FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0,
                                   const fa_judge_row *row, const fa_judge_chain *chain,
                                   const fa_pair_limits *limits, fa_judge_part *part) {
-  fa_judge_score score[PER_LANE];
-  double s[PER_LANE];
-  float e[PER_LANE];
-  bool kept = true;
-  const auto key = [=](int u) { return t0 + lane() + (int64_t)u * WARP; };
+  FA_WARP_ARRAY(float, e, FA_BLOCK_N);
+  const auto at = [=](int u) { return lane() + u * WARP; };
+  const auto key = [=](int u) { return t0 + at(u); };
   const auto seen = [=](int u) { return key(u) >= p->begin && key(u) < p->end; };
-  FA_UNROLL
-  for (int u = 0; u < PER_LANE; ++u)
-    if (seen(u)) {
-      score[u] = score_as<CHAIN>(x, chain, x->s[p->pair + key(u)], x->e[p->pair + key(u)], 0, key(u),
-                                 p->pair + key(u));
-      s[u] = score[u].x;
-      e[u] = score[u].e;
-      if (e[u] == INFINITY && s[u] > -INFINITY && fa_bound_may_overflow(x->c))
-        raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
-    }
+  const auto score = [=](int u) {
+    const int64_t pair = p->pair + key(u);
+    return score_as<CHAIN>(x, chain, x->s[pair], x->e[pair], 0, key(u), pair);
+  };
+  FA_ROLLED
+  for (int u = 0; u < PER_LANE; ++u) {
+    if (!seen(u)) continue;
+    const fa_judge_score s = score(u);
+    e[at(u)] = s.e;
+    if (s.e == INFINITY && s.x > -INFINITY && fa_bound_may_overflow(x->c))
+      raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
+  }
   const fa_bound_exponents by = fa_bound_exponents_of(x->c, row->lse, true, row->extra);
-  exponentiate_errors(seen, s, e, row->lse, &by, &kept);
-  FA_UNROLL
+  bool kept = true;
+  exponentiate_errors(seen, at, [=](int u) { return score(u).x; }, e, row->lse, &by, &kept);
+  FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
     if (!seen(u)) {
       if (key(u) < p->width) clear_pair(x, p->pair + key(u));
       continue;
     }
-    score[u].e = kept ? e[u] : unknown_weight(x, s[u] - row->lse, e[u]);
-    differentiate_pair<CHAIN>(x, p, limits, key(u), &score[u], row, part);
+    fa_judge_score s = score(u);
+    s.e = kept ? e[at(u)] : unknown_weight(x, s.x - row->lse, e[at(u)]);
+    differentiate_pair<CHAIN>(x, p, limits, key(u), &s, row, part);
   }
 }
 
@@ -295,6 +298,7 @@ FA_DEVICE void fa_judge_sum_rows(const fa_judge_job *x, int64_t at) {
   const fa_judge_block *b = last_before(x->block, x->n_blocks, &fa_judge_block::first_key, at);
   const int64_t j = at - b->first_key, width = b->j_end - b->j_begin;
   float terms = 0, exact = 0, most = 0;
+  FA_DEEP
   for (int64_t r = 0; r < b->n; ++r) {
     const float q = x->row[b->first_row + r].max_q;
     terms += x->e[b->first_pair + r * width + j];

@@ -140,13 +140,17 @@ FA_DEVICE void add_spread(const fa_judge_place *p, int64_t first, int64_t end, c
   double sum = 0, n = 0;
   if (first <= p->begin) first = p->begin + 1;
   if (end > p->end) end = p->end;
-  for (int64_t j = first + lane(); j < end; j += WARP) {
-    const double at = score(j);
+  double last = first < end ? score(first - 1) : -INFINITY;
+  FA_ROLLED
+  for (int64_t j0 = first; j0 < end; j0 += WARP) {
+    const int64_t j = j0 + lane();
+    const double at = j < end ? score(j) : -INFINITY;
+    double before = warp_before(at, last);
+    last = warp_last(at);
     if (at == -INFINITY) continue; /* it has no weight */
-    int64_t before = j - 1;
-    while (before >= p->begin && score(before) == -INFINITY) --before;
-    if (before < p->begin) continue;
-    const double apart = fabs(at - score(before));
+    for (int64_t i = j - 2; before == -INFINITY && i >= p->begin; --i) before = score(i);
+    if (before == -INFINITY) continue;
+    const double apart = fabs(at - before);
     sum += apart < s->most ? apart : s->most;
     ++n;
   }
@@ -157,31 +161,32 @@ FA_DEVICE void add_spread(const fa_judge_place *p, int64_t first, int64_t end, c
 /* A tile's pairs of a row: FA_BLOCK_N keys from the block's first on, as the CPU walks over them. */
 enum { PER_LANE = FA_BLOCK_N / WARP };
 
-/* Turns absolute errors of scores into relative errors of exp(x - shift). score(u): the pair's score; x, e: those of a
- * lane's pairs. seen(u): whether there is such a pair. Returns the largest; *kept becomes false if an exponential's
- * magnitude is unknown. */
-template <typename F>
-FA_DEVICE float exponentiate_errors(const F &seen, const double *s, float *e, double shift,
+/* Absolute errors of scores, in e, become relative errors of exp(x - shift). seen(u): whether the lane has such a pair; at(u):
+ * its place in e; score(u): its x. Returns the largest; *kept becomes false if an exponential's magnitude is unknown. */
+template <typename F, typename G, typename H>
+FA_DEVICE float exponentiate_errors(const F &seen, const G &at, const H &score, float *e, double shift,
                                     const fa_bound_exponents *by, bool *kept) {
   float most = 0;
-  FA_UNROLL
   for (int u = 0; u < PER_LANE; ++u) {
     if (!seen(u)) continue;
-    e[u] = fa_element_logit_error(e[u], s[u], shift, by->a, by->s, by->k);
-    most = e[u] > most ? e[u] : most;
+    const float off = fa_element_logit_error(e[at(u)], score(u), shift, by->a, by->s, by->k);
+    e[at(u)] = off;
+    most = off > most ? off : most;
   }
   most = warp_max(most);
   const bool small = most <= 0.5f;
   bool known = true;
   most = 0;
-  FA_UNROLL
+  FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
     if (!seen(u)) continue;
+    float off = e[at(u)];
     if (small)
-      e[u] += e[u] * e[u];
-    else if (s[u] != -INFINITY)
-      e[u] = fa_bound_large_exponent(e[u], s[u], shift, &known);
-    most = e[u] > most ? e[u] : most;
+      off += off * off;
+    else if (score(u) != -INFINITY)
+      off = fa_bound_large_exponent(off, score(u), shift, &known);
+    e[at(u)] = off;
+    most = off > most ? off : most;
   }
   if (warp_any(!known)) *kept = false;
   return warp_max(most);

@@ -92,13 +92,12 @@ FA_DEVICE void compare_element(const fa_judge_output *o, int64_t at, fa_judge_ch
 /* One record of all lanes' parts. The worst element of equal ones is the first. */
 FA_DEVICE fa_judge_check joined(const fa_judge_check *part) {
   fa_judge_check c = *part;
-  c.count = (int32_t)warp_count(part->count);
-  c.odd = (int32_t)warp_count(part->odd);
-  c.wrong = (int32_t)warp_count(part->wrong);
-  c.n = (int32_t)warp_count(part->n);
-  c.n_diffuse = (int32_t)warp_count(part->n_diffuse);
-  for (uint32_t bit = 1; bit <= FA_JUDGE_BATCH << FA_JUDGE_SAME; bit *= 2)
-    if (warp_any(!(part->passes & bit))) c.passes &= ~bit;
+  c.count = warp_count(part->count);
+  c.odd = warp_count(part->odd);
+  c.wrong = warp_count(part->wrong);
+  c.n = warp_count(part->n);
+  c.n_diffuse = warp_count(part->n_diffuse);
+  c.passes = warp_all(part->passes);
   c.sum = warp_sum(part->sum);
   c.sum_squares = warp_sum(part->sum_squares);
   c.diffuse_squares = warp_sum(part->diffuse_squares);
@@ -148,6 +147,7 @@ FA_DEVICE void try_mean_of_row(const fa_judge_job *x, const fa_judge_place *p) {
     const double want = x->want_o.value[row * dv + i];
     if (is_nan(want)) continue;
     double sum = 0;
+    FA_DEEP
     for (int64_t j = p->begin; j < p->end; ++j) sum += x->v64[(key + j) * dv + i];
     const double err = fabs(sum / (double)(p->end - p->begin) - want),
                  bound = bound_at(&x->want_o, &x->output.ulp, row * dv + i);

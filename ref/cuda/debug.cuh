@@ -29,7 +29,7 @@ FA_DEVICE void fa_judge_compare_debug(const fa_judge_job *x, int64_t at) {
   const fa_judge_row *row = x->row + p.row;
   const int64_t head = p.head->b * c->heads_q + p.b->h,
                 first = (head * x->debug_rows + p.i) * x->debug_keys + p.b->j_begin;
-  int64_t count = 0, odd = 0, wrong = 0;
+  int count = 0, odd = 0, wrong = 0;
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP) {
     const double got = load_element(&x->debug, first + j);
     if (x->debug_without_zeros && got == 0) continue;

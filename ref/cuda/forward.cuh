@@ -60,16 +60,17 @@ FA_DEVICE void fa_judge_scores(const fa_judge_job *x, int64_t at) {
   row->t = t;
 }
 
-/* What the keys' exponents are off by, relative to their own maximum: of an LSE that leaves the sink out. */
-template <typename F>
-FA_DEVICE double widest_alone(const fa_judge_job *x, const F &seen, const double *s, const float *e,
+/* What the keys' exponents are off by, relative to their own maximum: of an LSE that leaves the sink out. score(u), error(u):
+ * the pair's score, and its error. */
+template <typename F, typename G, typename H>
+FA_DEVICE double widest_alone(const fa_judge_job *x, const F &seen, const G &score, const H &error,
                               double max, double extra) {
   const fa_bound_exponents by = fa_bound_exponents_of(x->c, max, false, extra);
   float most = 0;
-  FA_UNROLL
+  FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
     if (!seen(u)) continue;
-    const float off = fa_element_logit_error(e[u], s[u], max, by.a, by.s, by.k);
+    const float off = fa_element_logit_error(error(u), score(u), max, by.a, by.s, by.k);
     most = off > most ? off : most;
   }
   return warp_max(most);
@@ -83,35 +84,33 @@ FA_DEVICE void clear_weights(const fa_judge_job *x, int64_t pair) {
 /* A tile of a row, from key t0 on: P Z for O, and the terms of its bounds. */
 FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0, const fa_judge_row *row,
                           const fa_bound_rounding *rounded, fa_bound_row *t, double *error_sum) {
-  double s[PER_LANE];
-  float e[PER_LANE];
-  const auto key = [=](int u) { return t0 + lane() + (int64_t)u * WARP; };
+  FA_WARP_ARRAY(float, e, FA_BLOCK_N);
+  const auto at = [=](int u) { return lane() + u * WARP; };
+  const auto key = [=](int u) { return t0 + at(u); };
   const auto seen = [=](int u) { return key(u) >= p->begin && key(u) < p->end; };
-  FA_UNROLL
+  const auto score = [=](int u) { return x->s[p->pair + key(u)]; };
+  const auto error = [=](int u) { return x->e[p->pair + key(u)]; };
   for (int u = 0; u < PER_LANE; ++u)
-    if (seen(u)) {
-      s[u] = x->s[p->pair + key(u)];
-      e[u] = x->e[p->pair + key(u)];
-    }
+    if (seen(u)) e[at(u)] = error(u);
   if (fa_ref_sink_left_out(x->c))
-    t->alone = fmax(t->alone, widest_alone(x, seen, s, e, row->key_max, t->extra));
+    t->alone = fmax(t->alone, widest_alone(x, seen, score, error, row->key_max, t->extra));
   const fa_bound_exponents by = fa_bound_exponents_of(x->c, row->max, false, t->extra);
   bool kept = true;
-  const float widest = exponentiate_errors(seen, s, e, row->max, &by, &kept);
+  const float widest = exponentiate_errors(seen, at, score, e, row->max, &by, &kept);
   if (!kept && widest > 1e12f && fa_bound_may_overflow(x->c) && lane() == 0)
     raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   if (!kept) t->kept = false;
   t->widest = widest > t->widest ? widest : t->widest;
-  FA_UNROLL
+  FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
     if (!seen(u)) {
       if (key(u) < p->width) clear_weights(x, p->pair + key(u));
       continue;
     }
     const int64_t pair = p->pair + key(u);
-    const double raw = s[u] == -INFINITY ? 0 : fa_element_exp(s[u] - row->max), z = factor_of(x, p, key(u)),
-                 P = raw / row->sum;
-    const fa_pair_weights weights = fa_element_weights(P, (float)z, e[u], rounded->floor, rounded->per_u);
+    const double s = score(u), raw = s == -INFINITY ? 0 : fa_element_exp(s - row->max),
+                 z = factor_of(x, p, key(u)), P = raw / row->sum;
+    const fa_pair_weights weights = fa_element_weights(P, (float)z, e[at(u)], rounded->floor, rounded->per_u);
     x->s[pair] = raw * z;
     if (x->debug.data) x->e[pair] = (float)raw;
     x->w[pair] = weights.w;

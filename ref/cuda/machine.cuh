@@ -3,13 +3,23 @@
 #ifndef FA_REF_CUDA_MACHINE_CUH
 #define FA_REF_CUDA_MACHINE_CUH
 
+#include "ref/cuda/host.h"
+
 #include <math.h>
 #include <stdint.h>
 
 #ifdef __CUDACC__
 #define FA_DEVICE static __device__ __forceinline__
 #define FA_UNROLL _Pragma("unroll") /* before a loop over an array that is to be in registers */
-enum { WARP = 32 };
+/* Before a loop with so much in it that copies of it would not fit where instructions are kept. */
+#define FA_ROLLED _Pragma("unroll 1")
+#define FA_DEEP _Pragma("unroll 16") /* before one that waits for memory: so many loads are under way */
+enum { WARP = 32, WARPS = FA_JUDGE_THREADS / WARP };
+
+/* name: n elements of the warp's own, for as long as its item is computed. */
+#define FA_WARP_ARRAY(type, name, n)                                                                         \
+  __shared__ type name##_of_warps[WARPS][n];                                                                 \
+  type *name = name##_of_warps[threadIdx.x / WARP]
 
 /* Every lane gets the same bits: both partners of a step add the same two numbers. */
 FA_DEVICE double warp_sum(double x) {
@@ -23,12 +33,25 @@ template <typename T> FA_DEVICE T warp_max(T x) {
   }
   return x;
 }
-FA_DEVICE int64_t warp_count(int64_t x) {
-  for (int by = WARP / 2; by > 0; by /= 2) x += __shfl_xor_sync(~0u, x, by);
-  return x;
+/* The sum of counts, which an int holds. */
+FA_DEVICE int warp_count(int x) {
+  return __reduce_add_sync(~0u, x);
+}
+/* Those bits that all lanes have. */
+FA_DEVICE uint32_t warp_all(uint32_t bits) {
+  return __reduce_and_sync(~0u, bits);
 }
 FA_DEVICE bool warp_any(bool x) {
   return __any_sync(~0u, x);
+}
+/* What the lane before this one has; for the first, `first`. */
+FA_DEVICE double warp_before(double x, double first) {
+  const double before = __shfl_up_sync(~0u, x, 1);
+  return threadIdx.x % WARP == 0 ? first : before;
+}
+/* What the last lane has. */
+FA_DEVICE double warp_last(double x) {
+  return __shfl_sync(~0u, x, WARP - 1);
 }
 /* What lanes wrote before it is there for all of them after it. */
 FA_DEVICE void warp_sync() {
@@ -51,7 +74,10 @@ FA_DEVICE void add_to(int64_t *at, int64_t n) {
 #else
 #define FA_DEVICE static inline
 #define FA_UNROLL
+#define FA_ROLLED
+#define FA_DEEP
 enum { WARP = 1 };
+#define FA_WARP_ARRAY(type, name, n) type name[n]
 
 FA_DEVICE double warp_sum(double x) {
   return x;
@@ -59,10 +85,19 @@ FA_DEVICE double warp_sum(double x) {
 template <typename T> FA_DEVICE T warp_max(T x) {
   return x;
 }
-FA_DEVICE int64_t warp_count(int64_t x) {
+FA_DEVICE int warp_count(int x) {
   return x;
 }
+FA_DEVICE uint32_t warp_all(uint32_t bits) {
+  return bits;
+}
 FA_DEVICE bool warp_any(bool x) {
+  return x;
+}
+FA_DEVICE double warp_before(double, double first) {
+  return first;
+}
+FA_DEVICE double warp_last(double x) {
   return x;
 }
 FA_DEVICE void warp_sync() {}
