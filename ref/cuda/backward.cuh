@@ -63,7 +63,18 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   row->terms = 0;
 }
 
-/* What all pairs of a row have in common. */
+/* What all pairs of a row have in common. It is read here once: what lies in memory would be read again for every pair, for a
+ * pair's results are written between. */
+typedef struct fa_judge_rules {
+  fa_pair_limits limits;
+  fa_lost_weights lost;
+  double lse, rest, delta, extra;
+  double kept;   /* factor_of_kept */
+  float near;    /* of fa_element_gradient_squares */
+  float most_ds; /* what dS may be, if rounds_ds: it is rounded */
+  bool rounds_ds, loses, keeps_plain;
+} fa_judge_rules;
+
 FA_DEVICE fa_pair_limits limits_of(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row) {
   const fa_ref_call *c = x->c;
   const fa_profile *f = c->profile;
@@ -85,6 +96,26 @@ FA_DEVICE fa_pair_limits limits_of(const fa_judge_job *x, const fa_judge_place *
   out.per_unit = per_unit;
   out.scaled = row->delta * per_unit;
   out.size_delta = fabsf((float)out.scaled);
+  return out;
+}
+
+FA_DEVICE fa_judge_rules rules_of(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row) {
+  const fa_profile *f = x->c->profile;
+  fa_judge_rules out;
+  memset(&out, 0, sizeof out);
+  out.limits = limits_of(x, p, row);
+  out.loses = f->u_p_in_ds > 0;
+  out.lost = (fa_lost_weights){out.limits.per_unit, out.limits.k_d, out.limits.e_delta,
+                               out.limits.u_dp,     row->delta,     f->floor_p};
+  out.lse = row->lse;
+  out.rest = row->rest;
+  out.delta = row->delta;
+  out.extra = row->extra;
+  out.kept = factor_of_kept(x);
+  out.near = !(out.kept > 0) && f->truncated_p == 0 ? out.limits.per_u_p : 0;
+  out.rounds_ds = f->u_ds > 0;
+  out.most_ds = fa_bound_most_ds(x->c, out.limits.per_unit);
+  out.keeps_plain = x->plain_ds != NULL;
   return out;
 }
 
@@ -112,58 +143,51 @@ typedef struct fa_judge_part {
 } fa_judge_part;
 
 /* What a pair's dS lacks where P is narrow before dS is formed; 0: it is not. */
-FA_DEVICE float lost_weight(const fa_judge_job *x, const fa_pair_limits *limits, const fa_judge_row *row,
-                            int64_t pair, double P, float e, double z, double slope) {
-  const fa_profile *f = x->c->profile;
-  if (!(f->u_p_in_ds > 0)) return 0;
-  const fa_lost_weights of = {limits->per_unit, limits->k_d, limits->e_delta,
-                              limits->u_dp,     row->delta,  f->floor_p};
-  return fa_element_lost_weight(&of, P, x->dp[pair], e, x->d[pair], z, slope);
+FA_DEVICE float lost_weight(const fa_judge_rules *r, double dp, float d, double P, float e, double z,
+                            double slope) {
+  return r->loses ? fa_element_lost_weight(&r->lost, P, dp, e, d, z, slope) : 0;
 }
 
 /* What dBias and gradients of buffers take of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
-FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_pair_limits *limits, const fa_judge_row *row,
-                          int64_t pair, double P, double ds, float e, bool dropped, double z,
-                          fa_judge_part *part) {
-  fa_pair_limits plain = *limits;
+FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_judge_rules *r, int64_t pair, double P, double ds,
+                          float e, double z, fa_judge_part *part) {
+  const bool dropped = r->kept > 0;
+  fa_pair_limits plain = r->limits;
   plain.floor_ds = plain.per_u_ds = 0;
   const fa_pair_gradient terms =
       fa_element_gradient(&plain, P, x->dp[pair], e, x->d[pair], dropped, z, false, 1, 0);
   x->plain_ds[pair] = ds;
   x->plain_g[pair] = terms.g;
-  x->plain_ge[pair] = terms.ge + lost_weight(x, limits, row, pair, P, e, dropped ? z : 1, 1);
+  x->plain_ge[pair] = terms.ge + lost_weight(r, x->dp[pair], x->d[pair], P, e, z, 1);
   part->plain_terms += terms.part;
 }
 
 /* One pair, whose score and its relative error of P are known: P Z and dS in place, the terms of all bounds, and in e and
  * d what is summed by key. */
 template <bool CHAIN>
-FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p,
-                                  const fa_pair_limits *limits, int64_t j, const fa_judge_score *score,
-                                  const fa_judge_row *row, fa_judge_part *part) {
-  const fa_ref_call *c = x->c;
-  const fa_profile *f = c->profile;
+FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_rules *r,
+                                  int64_t j, const fa_judge_score *score, fa_judge_part *part) {
   const int64_t pair = p->pair + j;
-  const bool dropped = c->p->dropout.p > 0;
-  const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - row->lse - row->rest),
-               z = factor_of(x, p, j), dp = x->dp[pair];
-  const fa_pair_gradient terms = fa_element_gradient(limits, P, dp, score->e, x->d[pair], dropped, z, CHAIN,
+  const bool dropped = r->kept > 0;
+  const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - r->lse - r->rest),
+               z = factor_of(x, p, j, r->kept), dp = x->dp[pair];
+  const float d = x->d[pair];
+  const fa_pair_gradient terms = fa_element_gradient(&r->limits, P, dp, score->e, d, dropped, z, CHAIN,
                                                      score->slope, score->slope_error);
-  const float near = !dropped && f->truncated_p == 0 ? limits->per_u_p : 0;
-  const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, near);
-  const float lost = lost_weight(x, limits, row, pair, P, score->e, dropped ? z : 1,
-                                 CHAIN ? (double)score->slope + score->slope_error : 1);
+  const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, r->near);
+  const float lost =
+      lost_weight(r, dp, d, P, score->e, z, CHAIN ? (double)score->slope + score->slope_error : 1);
   const float ge = terms.ge + lost;
-  const bool overflows = f->u_ds > 0 && !(terms.g + ge <= fa_bound_most_ds(c, limits->per_unit));
-  const double ds = P * ((dropped ? z : 1) * dp - row->delta);
-  if (x->plain_ds) keep_plain(x, limits, row, pair, P, ds, score->e, dropped, z, part);
-  x->s[pair] = P * (dropped ? z : 1);
+  const bool overflows = r->rounds_ds && !(terms.g + ge <= r->most_ds);
+  const double ds = P * (z * dp - r->delta);
+  if (r->keeps_plain) keep_plain(x, r, pair, P, ds, score->e, z, part);
+  x->s[pair] = P * z;
   x->dp[pair] = CHAIN ? ds * score->factor : ds;
   x->w[pair] = terms.w;
   x->we[pair] = terms.we;
   x->g[pair] = terms.g;
   x->ge[pair] = overflows ? FA_GREATEST_WEIGHT : ge;
-  if (overflows && c->p->scale == 0) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
+  if (overflows && x->c->p->scale == 0) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   x->w2[pair] = squares.w2;
   x->g2[pair] = squares.g2;
   x->e[pair] = terms.part;
@@ -176,8 +200,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
  * again in the last; only its error depends on the others. */
 template <bool CHAIN>
 FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0,
-                                  const fa_judge_row *row, const fa_judge_chain *chain,
-                                  const fa_pair_limits *limits, fa_judge_part *part) {
+                                  const fa_judge_chain *chain, const fa_judge_rules *r, fa_judge_part *part) {
   FA_WARP_ARRAY(float, e, FA_BLOCK_N);
   const auto at = [=](int u) { return lane() + u * WARP; };
   const auto key = [=](int u) { return t0 + at(u); };
@@ -194,9 +217,10 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
     if (s.e == INFINITY && s.x > -INFINITY && fa_bound_may_overflow(x->c))
       raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   }
-  const fa_bound_exponents by = fa_bound_exponents_of(x->c, row->lse, true, row->extra);
+  const fa_bound_exponents by = fa_bound_exponents_of(x->c, r->lse, true, r->extra);
   bool kept = true;
-  exponentiate_errors(seen, at, [=](int u) { return score(u).x; }, e, row->lse, &by, &kept);
+  exponentiate_errors(
+      seen, at, [=](int u) { return score(u).x; }, e, r->lse, &by, &kept);
   FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
     if (!seen(u)) {
@@ -204,8 +228,8 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
       continue;
     }
     fa_judge_score s = score(u);
-    s.e = kept ? e[at(u)] : unknown_weight(x, s.x - row->lse, e[at(u)]);
-    differentiate_pair<CHAIN>(x, p, limits, key(u), &s, row, part);
+    s.e = kept ? e[at(u)] : unknown_weight(x, s.x - r->lse, e[at(u)]);
+    differentiate_pair<CHAIN>(x, p, r, key(u), &s, part);
   }
 }
 
@@ -252,7 +276,7 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   const fa_judge_row_at r = part_at(x, at);
   fa_judge_row *row = x->row + r.p.row;
   const fa_judge_chain chain = chain_of(x, &r.p);
-  const fa_pair_limits limits = limits_of(x, &r.p, row);
+  const fa_judge_rules rules = rules_of(x, &r.p, row);
   fa_bound_spread spread = row->spread;
   fa_judge_part part = {0, 0, 0};
   const bool whole = x->row_parts == 1, with_chain = fa_bound_has_chain(x->c->p);
@@ -260,9 +284,9 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   warp_sync();
   for (int64_t t0 = r.first; t0 < r.end; t0 += FA_BLOCK_N)
     if (with_chain)
-      differentiate_tile<true>(x, &r.p, t0, row, &chain, &limits, &part);
+      differentiate_tile<true>(x, &r.p, t0, &chain, &rules, &part);
     else
-      differentiate_tile<false>(x, &r.p, t0, row, &chain, &limits, &part);
+      differentiate_tile<false>(x, &r.p, t0, &chain, &rules, &part);
   part.terms = warp_sum(part.terms);
   part.plain_terms = warp_sum(part.plain_terms);
   part.steepest = warp_max(part.steepest);

@@ -11,9 +11,11 @@ typedef struct fa_judge_chain {
   double slope;     /* ALiBi's; present: with_alibi */
   int64_t distance; /* of the block's first key */
   float turned;     /* factor of what rotary embedding may flip */
+  double softcap;   /* 0: there is none */
   /* of the row's pair with the block's first key: elements of the bias and the lists; bits of masks */
   int64_t bias, times, bit, hidden;
-  bool with_alibi, with_cap;
+  bool with_alibi, moves; /* moves: anything is added to a score, or hides it */
+  bool listed;            /* scores have in them what their row's list makes of them */
 } fa_judge_chain;
 
 FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p) {
@@ -32,7 +34,9 @@ FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p
   out.times = want_of(x, p) / c->heads_q * x->times_width + p->b->j_begin;
   out.bit = 8 * p->head->bytes + p->i * p->e->sk + p->b->j_begin;
   out.with_alibi = c->p->alibi.present;
-  out.with_cap = c->p->softcap > 0;
+  out.softcap = c->p->softcap > 0 ? c->p->softcap : 0;
+  out.moves = out.with_alibi || x->bias.data || x->times.data || x->hidden.data || x->bits.data;
+  out.listed = x->kept_scores;
   return out;
 }
 
@@ -55,6 +59,7 @@ FA_DEVICE bool is_hidden(const fa_judge_job *x, const fa_judge_chain *t, int64_t
 
 /* What is added to a score, and what hides it. All errors are of the final one. */
 FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_t j, fa_judge_score *s) {
+  if (!t->moves) return;
   const double distance = (double)(t->distance - j),
                bias = x->bias.data ? load_element(&x->bias, t->bias + j) : 0;
   if (t->with_alibi) s->x -= t->slope * fabs(distance);
@@ -71,7 +76,7 @@ template <bool CAP>
 FA_DEVICE fa_judge_score begin_score(const fa_judge_job *x, const fa_judge_chain *t, double s, float e,
                                      float flips, int64_t j) {
   fa_judge_score out;
-  const double size = x->kept_scores ? listed_score(x, t, s, j) : s;
+  const double size = t->listed ? listed_score(x, t, s, j) : s;
   out.e = fa_element_product_error(e, size, t->k, 3 * FA_F32_UNIT, t->tiny);
   if (!(t->k > 0) && out.e != out.e) out.e = INFINITY; /* an infinite product times a scale of 0 is NaN */
   out.e += t->turned * flips;
@@ -79,9 +84,9 @@ FA_DEVICE fa_judge_score begin_score(const fa_judge_job *x, const fa_judge_chain
   out.factor = 1;
   out.slope = 1;
   out.slope_error = 0;
-  if (CAP && t->with_cap) {
-    const double th = tanh(s / x->c->p->softcap);
-    out.x = x->c->p->softcap * th;
+  if (CAP && t->softcap > 0) {
+    const double th = tanh(s / t->softcap);
+    out.x = t->softcap * th;
     out.factor = (1 - th) * (1 + th);
     const fa_bound_cap cap = fa_bound_softcap(x->c, th, out.e);
     out.e = cap.e;
@@ -124,12 +129,14 @@ FA_DEVICE fa_judge_score score_of(const fa_judge_job *x, const fa_judge_chain *t
   return score_as<true>(x, t, s, e, flips, j, pair);
 }
 
-/* Dropout's factor of a pair. */
-FA_DEVICE double factor_of(const fa_judge_job *x, const fa_judge_place *p, int64_t j) {
-  const fa_problem *problem = x->c->p;
-  if (!(problem->dropout.p > 0)) return 1;
-  const bool kept = fa_ref_keep(problem, 0, p->e->drop_keys, p->head->b, p->b->h, p->i, p->b->j_begin + j);
-  return kept ? 1 / (1 - problem->dropout.p) : 0;
+/* Dropout's factor of a pair. kept: of one that is kept, by factor_of_kept; 0: there is no dropout. */
+FA_DEVICE double factor_of_kept(const fa_judge_job *x) {
+  const double p = x->c->p->dropout.p;
+  return p > 0 ? 1 / (1 - p) : 0;
+}
+FA_DEVICE double factor_of(const fa_judge_job *x, const fa_judge_place *p, int64_t j, double kept) {
+  if (!(kept > 0)) return 1;
+  return fa_ref_keep(x->c->p, 0, p->e->drop_keys, p->head->b, p->b->h, p->i, p->b->j_begin + j) ? kept : 0;
 }
 
 /* How far a row's visible logits are apart, each from the one before it: fa_bound_spread, of keys first .. end - 1. score(j) is

@@ -24,34 +24,39 @@ FA_DEVICE bool is_same(const fa_judge_output *o, double err, double bound, doubl
   return err + 0x1p-19 * bound <= (o->by_scale * scale + o->floor) * (1 - 0x1p-10);
 }
 
+/* An element, with what is read of it once. */
+typedef struct fa_judge_element {
+  int64_t at;
+  double want, bound;
+} fa_judge_element;
+
 /* Whether a candidate in place of the element would be let pass, and whether it is right: clears bits of c->passes. */
-FA_DEVICE void try_candidate(const fa_judge_output *o, int64_t at, double candidate, uint32_t bit,
-                             fa_judge_check *c) {
-  const double want = o->want.value[at], err = fabs(candidate - want);
+FA_DEVICE void try_candidate(const fa_judge_output *o, const fa_judge_element *e, double candidate,
+                             uint32_t bit, fa_judge_check *c) {
+  const double want = e->want, err = fabs(candidate - want);
   if (!(c->passes & bit) || is_nan(want)) return;
   if (!is_finite(want) || !is_finite(candidate)) {
     if (want != candidate) c->passes &= ~bit;
     return;
   }
-  const double bound = bound_at(&o->want, &o->ulp, at),
-               scale = o->is_lse ? 1 + fabs(want) : o->want.scale[at / o->width];
-  if (!(err <= bound * o->wide)) c->passes &= ~bit;
-  if (!is_same(o, err, bound, scale)) c->passes &= ~(bit << FA_JUDGE_SAME);
+  const double scale = o->is_lse ? 1 + fabs(want) : o->want.scale[e->at / o->width];
+  if (!(err <= e->bound * o->wide)) c->passes &= ~bit;
+  if (!is_same(o, err, e->bound, scale)) c->passes &= ~(bit << FA_JUDGE_SAME);
 }
 
 /* The neighbouring row on an axis in its place; the last one's neighbour is the first. */
-FA_DEVICE void try_neighbour(const fa_judge_output *o, int64_t at, int64_t n, int64_t step, uint32_t bit,
-                             fa_judge_check *c) {
-  if (n < 2) {
-    c->passes &= ~bit;
-    return;
-  }
-  const bool is_last = at / o->width / step % n == n - 1;
-  try_candidate(o, at, o->want.value[at + (is_last ? -(n - 1) : 1) * step * o->width], bit, c);
+FA_DEVICE void try_neighbour(const fa_judge_output *o, const fa_judge_element *e, int64_t n, int64_t step,
+                             uint32_t bit, fa_judge_check *c) {
+  if (n < 2) c->passes &= ~bit;
+  if (!(c->passes & bit)) return;
+  const bool is_last = e->at / o->width / step % n == n - 1;
+  try_candidate(o, e, o->want.value[e->at + (is_last ? -(n - 1) : 1) * step * o->width], bit, c);
 }
 
-FA_DEVICE void compare_numbers(const fa_judge_output *o, int64_t at, double got, fa_judge_check *c) {
-  const double want = o->want.value[at], bound = bound_at(&o->want, &o->ulp, at), err = fabs(got - want);
+FA_DEVICE void compare_numbers(const fa_judge_output *o, const fa_judge_element *e, double got,
+                               fa_judge_check *c) {
+  const double want = e->want, bound = e->bound, err = fabs(got - want);
+  const int64_t at = e->at;
   const double ratio = bound > 0 ? err / bound : err == 0 ? 0 : INFINITY;
   const fa_statistic_part part =
       fa_element_statistic(bound > 0, got - want, fa_element_half_ulp(want, &o->ulp), o->want.quant[at],
@@ -71,15 +76,16 @@ FA_DEVICE void compare_numbers(const fa_judge_output *o, int64_t at, double got,
 
 FA_DEVICE void compare_element(const fa_judge_output *o, int64_t at, fa_judge_check *c) {
   const double want = o->want.value[at], got = load_element(&o->got, at);
-  try_candidate(o, at, 0, FA_JUDGE_ZEROS, c);
-  try_neighbour(o, at, o->n_heads, o->head_step, FA_JUDGE_HEAD, c);
-  try_neighbour(o, at, o->n_batch, o->batch_step, FA_JUDGE_BATCH, c);
+  const fa_judge_element e = {at, want, bound_at(&o->want, &o->ulp, at)};
+  try_candidate(o, &e, 0, FA_JUDGE_ZEROS, c);
+  try_neighbour(o, &e, o->n_heads, o->head_step, FA_JUDGE_HEAD, c);
+  try_neighbour(o, &e, o->n_batch, o->batch_step, FA_JUDGE_BATCH, c);
   if (o->is_lse) c->scale = fmax(c->scale, is_finite(want) ? (double)(float)(1 + fabs(want)) : 1.0);
   if (is_nan(want)) return;
   c->count += 1;
   if (o->want.accum[at] == INFINITY) return; /* the kernel may overflow on the way */
   if (is_finite(want) && is_finite(got)) {
-    compare_numbers(o, at, got, c);
+    compare_numbers(o, &e, got, c);
     return;
   }
   if (want == got) return;
@@ -138,21 +144,41 @@ FA_DEVICE bool is_exact_zero(const fa_judge_job *x, int64_t row) {
   return !warp_any(some);
 }
 
+/* Columns of a lane that are summed at once: a sum waits for the one before it, but not for another column's. */
+enum { AT_ONCE = 4 };
+
+/* sum[u] = of column first + u WARP of V, of the keys that a row sees. */
+FA_DEVICE void sum_columns(const fa_judge_job *x, const fa_judge_place *p, int64_t first, double *sum) {
+  const int64_t dv = x->c->dv;
+  const double *v = x->v64 + (p->head->key + p->b->j_begin) * dv + first;
+  FA_UNROLL
+  for (int u = 0; u < AT_ONCE; ++u) sum[u] = 0;
+  FA_FEW
+  for (int64_t j = p->begin; j < p->end; ++j) {
+    FA_UNROLL
+    for (int u = 0; u < AT_ONCE; ++u)
+      if (first + u * WARP < dv) sum[u] += v[j * dv + u * WARP];
+  }
+}
+
 /* The mean of the values that a row sees, in place of its O. */
 FA_DEVICE void try_mean_of_row(const fa_judge_job *x, const fa_judge_place *p) {
-  const int64_t dv = x->c->dv, row = want_of(x, p), key = p->head->key + p->b->j_begin;
+  const int64_t dv = x->c->dv, row = want_of(x, p);
+  const double n = (double)(p->end - p->begin);
   bool fails = false, differs = false;
   if (p->begin >= p->end || is_exact_zero(x, row)) return;
-  for (int64_t i = lane(); i < dv; i += WARP) {
-    const double want = x->want_o.value[row * dv + i];
-    if (is_nan(want)) continue;
-    double sum = 0;
-    FA_DEEP
-    for (int64_t j = p->begin; j < p->end; ++j) sum += x->v64[(key + j) * dv + i];
-    const double err = fabs(sum / (double)(p->end - p->begin) - want),
-                 bound = bound_at(&x->want_o, &x->output.ulp, row * dv + i);
-    fails |= err > bound * x->output.wide;
-    differs |= !is_same(&x->output, err, bound, x->want_o.scale[row]);
+  for (int64_t first = lane(); first < dv; first += AT_ONCE * WARP) {
+    double sum[AT_ONCE];
+    sum_columns(x, p, first, sum);
+    FA_UNROLL
+    for (int u = 0; u < AT_ONCE; ++u) {
+      const int64_t i = row * dv + first + u * WARP;
+      if (first + u * WARP >= dv || is_nan(x->want_o.value[i])) continue;
+      const double err = fabs(sum[u] / n - x->want_o.value[i]),
+                   bound = bound_at(&x->want_o, &x->output.ulp, i);
+      fails |= err > bound * x->output.wide;
+      differs |= !is_same(&x->output, err, bound, x->want_o.scale[row]);
+    }
   }
   if (fails) raise_flag(&x->found->flags, FA_JUDGE_MEAN_FAILS);
   if (differs) raise_flag(&x->found->flags, FA_JUDGE_MEAN_DIFFERS);

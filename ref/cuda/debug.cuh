@@ -15,7 +15,7 @@ FA_DEVICE int fit_of_magnitude(double size, const fa_bound_magnitude *may) {
 /* A row without a visible key has magnitudes of which nothing is known. */
 FA_DEVICE int fit_of_debug(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row, int64_t j,
                            double got) {
-  const bool kept = factor_of(x, p, j) > 0, has_keys = row->key_sum > 0;
+  const bool kept = factor_of(x, p, j, factor_of_kept(x)) > 0, has_keys = row->key_sum > 0;
   if (!(fabs(got) < INFINITY) || (copysign(1.0, got) < 0) == kept) return DEBUG_WRONG;
   if (!has_keys) return DEBUG_SURE;
   const fa_bound_magnitude may =

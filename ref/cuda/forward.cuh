@@ -81,8 +81,13 @@ FA_DEVICE void clear_weights(const fa_judge_job *x, int64_t pair) {
   x->w[pair] = x->w2[pair] = x->we[pair] = 0;
 }
 
+/* What all pairs of a row have in common: its maxima, its sum, and factor_of_kept. */
+typedef struct fa_judge_sum {
+  double max, sum, key_max, kept;
+} fa_judge_sum;
+
 /* A tile of a row, from key t0 on: P Z for O, and the terms of its bounds. */
-FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0, const fa_judge_row *row,
+FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0, const fa_judge_sum *row,
                           const fa_bound_rounding *rounded, fa_bound_row *t, double *error_sum) {
   FA_WARP_ARRAY(float, e, FA_BLOCK_N);
   const auto at = [=](int u) { return lane() + u * WARP; };
@@ -109,7 +114,7 @@ FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_
     }
     const int64_t pair = p->pair + key(u);
     const double s = score(u), raw = s == -INFINITY ? 0 : fa_element_exp(s - row->max),
-                 z = factor_of(x, p, key(u)), P = raw / row->sum;
+                 z = factor_of(x, p, key(u), row->kept), P = raw / row->sum;
     const fa_pair_weights weights = fa_element_weights(P, (float)z, e[at(u)], rounded->floor, rounded->per_u);
     x->s[pair] = raw * z;
     if (x->debug.data) x->e[pair] = (float)raw;
@@ -130,9 +135,10 @@ FA_DEVICE void fa_judge_weigh(const fa_judge_job *x, int64_t at) {
   fa_bound_row t = row->t;
   const fa_bound_rounding rounded = fa_bound_row_rounding(x->c, t.most, row->sum);
   const float *max_v = x->max_v + p.head->key + p.b->j_begin;
+  const fa_judge_sum sum = {row->max, row->sum, row->key_max, factor_of_kept(x)};
   double error_sum = 0;
   float largest = 0;
-  for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N) weigh_tile(x, &p, t0, row, &rounded, &t, &error_sum);
+  for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N) weigh_tile(x, &p, t0, &sum, &rounded, &t, &error_sum);
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP)
     if (max_v[j] > largest && is_visited(x, p.b, j)) largest = max_v[j];
   t.max_v = warp_max(largest);

@@ -13,7 +13,9 @@
 #define FA_UNROLL _Pragma("unroll") /* before a loop over an array that is to be in registers */
 /* Before a loop with so much in it that copies of it would not fit where instructions are kept. */
 #define FA_ROLLED _Pragma("unroll 1")
-#define FA_DEEP _Pragma("unroll 16") /* before one that waits for memory: so many loads are under way */
+/* Before one that waits for memory: so many loads are under way. */
+#define FA_DEEP _Pragma("unroll 16")
+#define FA_FEW _Pragma("unroll 8")
 enum { WARP = 32, WARPS = FA_JUDGE_THREADS / WARP };
 
 /* name: n elements of the warp's own, for as long as its item is computed. */
@@ -76,6 +78,7 @@ FA_DEVICE void add_to(int64_t *at, int64_t n) {
 #define FA_UNROLL
 #define FA_ROLLED
 #define FA_DEEP
+#define FA_FEW
 enum { WARP = 1 };
 #define FA_WARP_ARRAY(type, name, n) type name[n]
 
