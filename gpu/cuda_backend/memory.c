@@ -79,12 +79,13 @@ static CUresult reserve(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t by
   return code;
 }
 
-/* Makes the whole arena NaN: scratch memory, gaps, and whatever an earlier call left. Most cases need little of what the largest
- * one needed. */
-static CUresult fill(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t needed) {
-  const size_t bytes = arena->used > needed ? arena->used : needed;
+/* Makes the arena NaN from there on: scratch memory, gaps, and whatever an earlier call left. Most cases need little of what the
+ * largest one needed. */
+static CUresult fill(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t from, size_t needed) {
+  const size_t end = arena->used > needed ? arena->used : needed;
   arena->used = needed;
-  return d->cuMemsetD8Async(arena->base, NAN_BYTE, bytes, arena->stream);
+  return end > from ? d->cuMemsetD8Async(arena->base + from, NAN_BYTE, end - from, arena->stream)
+                    : CUDA_SUCCESS;
 }
 
 /* ---- to the device ---- */
@@ -144,6 +145,15 @@ static CUresult copy_each(const fa_cuda_driver *d, const fa_tensors *host, const
   return code;
 }
 
+/* Buffers, and NaN everywhere else. What is staged covers the gaps between them; the rest is filled behind the copy, with the
+ * kernels that follow: contexts take turns on a device, and a call waits for fewer of them. */
+static CUresult up(const fa_cuda_driver *d, const fa_tensors *host, size_t needed, const fa_cuda_tensors *t) {
+  const bool staged = t->stage && t->bytes > 0;
+  CUresult code = staged ? copy_staged(d, host, t) : CUDA_SUCCESS;
+  if (code == CUDA_SUCCESS) code = fill(d, t->arena, staged ? t->bytes : 0, needed);
+  return code == CUDA_SUCCESS && !staged ? copy_each(d, host, t) : code;
+}
+
 static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t scratch_bytes,
                          fa_cuda_tensors *out) {
   fa_cuda_arena *arena = out->arena;
@@ -160,9 +170,7 @@ static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t
   for (int i = 0; i < FA_T_COUNT; ++i)
     if (is_in_arena(&host->buffer[i])) out->base[i] += arena->base;
   arena->busy = true;
-  code = fill(d, arena, needed);
-  if (code != CUDA_SUCCESS || out->bytes == 0) return code; /* all buffers are virtual */
-  return out->stage ? copy_staged(d, host, out) : copy_each(d, host, out);
+  return up(d, host, needed, out);
 }
 
 fa_status fa_cuda_tensors_up(const fa_cuda_driver *d, fa_cuda_arena *arena, const fa_tensors *host,
