@@ -59,33 +59,36 @@ static void drop_memory(const fa_cuda_driver *d, fa_cuda_arena *arena) {
   arena->bytes = 0;
 }
 
+static void exchange(fa_cuda_arena *arena) {
+  const CUdeviceptr base = arena->base;
+  const size_t bytes = arena->bytes;
+  arena->base = arena->idle_base;
+  arena->bytes = arena->idle_bytes;
+  arena->idle_base = base;
+  arena->idle_bytes = bytes;
+}
+
 void fa_cuda_arena_free(const fa_cuda_driver *d, fa_cuda_arena *arena) {
   settle(d, arena);
   unpin(d, &arena->stage);
   for (int i = 0; i < FA_CUDA_BLOCKS; ++i) unpin(d, &arena->block[i]);
   drop_memory(d, arena);
+  exchange(arena);
+  drop_memory(d, arena);
 }
 
 /* Frees the old memory first: a set may need nearly all of the device's. */
 static CUresult reserve(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t bytes) {
+  if ((bytes <= GROWTH) != (arena->bytes <= GROWTH)) exchange(arena);
   if (bytes <= arena->bytes) return CUDA_SUCCESS;
   drop_memory(d, arena);
   bytes = round_up(bytes, GROWTH);
   const CUresult code = d->cuMemAlloc(&arena->base, bytes);
   if (code == CUDA_SUCCESS)
-    arena->bytes = arena->used = bytes;
+    arena->bytes = bytes;
   else
     arena->base = 0;
   return code;
-}
-
-/* Makes the arena NaN from there on: scratch memory, gaps, and whatever an earlier call left. Most cases need little of what the
- * largest one needed. */
-static CUresult fill(const fa_cuda_driver *d, fa_cuda_arena *arena, size_t from, size_t needed) {
-  const size_t end = arena->used > needed ? arena->used : needed;
-  arena->used = needed;
-  return end > from ? d->cuMemsetD8Async(arena->base + from, NAN_BYTE, end - from, arena->stream)
-                    : CUDA_SUCCESS;
 }
 
 /* ---- to the device ---- */
@@ -145,12 +148,18 @@ static CUresult copy_each(const fa_cuda_driver *d, const fa_tensors *host, const
   return code;
 }
 
-/* Buffers, and NaN everywhere else. What is staged covers the gaps between them; the rest is filled behind the copy, with the
- * kernels that follow: contexts take turns on a device, and a call waits for fewer of them. */
-static CUresult up(const fa_cuda_driver *d, const fa_tensors *host, size_t needed, const fa_cuda_tensors *t) {
+/* The whole arena from there on becomes NaN: scratch memory, gaps, and whatever an earlier call left. */
+static CUresult fill(const fa_cuda_driver *d, const fa_cuda_arena *arena, size_t from) {
+  return d->cuMemsetD8Async(arena->base + from, NAN_BYTE, arena->bytes - from, arena->stream);
+}
+
+/* What is staged covers the gaps between buffers; the rest is filled behind the copy, with the kernels that follow: contexts
+ * take turns on a device, and so a call waits for fewer of them. */
+static CUresult up(const fa_cuda_driver *d, const fa_tensors *host, const fa_cuda_tensors *t) {
   const bool staged = t->stage && t->bytes > 0;
   CUresult code = staged ? copy_staged(d, host, t) : CUDA_SUCCESS;
-  if (code == CUDA_SUCCESS) code = fill(d, t->arena, staged ? t->bytes : 0, needed);
+  if (code == CUDA_SUCCESS && (!staged || t->bytes < t->arena->bytes))
+    code = fill(d, t->arena, staged ? t->bytes : 0);
   return code == CUDA_SUCCESS && !staged ? copy_each(d, host, t) : code;
 }
 
@@ -170,7 +179,7 @@ static CUresult arena_up(const fa_cuda_driver *d, const fa_tensors *host, size_t
   for (int i = 0; i < FA_T_COUNT; ++i)
     if (is_in_arena(&host->buffer[i])) out->base[i] += arena->base;
   arena->busy = true;
-  return up(d, host, needed, out);
+  return up(d, host, out);
 }
 
 fa_status fa_cuda_tensors_up(const fa_cuda_driver *d, fa_cuda_arena *arena, const fa_tensors *host,

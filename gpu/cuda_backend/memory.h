@@ -19,7 +19,8 @@ typedef struct fa_cuda_arena {
   CUstream stream;  /* in which everything is copied and waited for; NULL: the default stream */
   CUdeviceptr base; /* 0: no memory */
   size_t bytes;
-  size_t used; /* behind it everything is NaN, for no call has been there since it was filled */
+  CUdeviceptr idle_base; /* memory of calls of the other size, large or small: a small call fills little */
+  size_t idle_bytes;
   fa_cuda_pinned stage;
   fa_cuda_pinned block[FA_CUDA_BLOCKS]; /* of the callers */
   bool busy;                            /* the device may still be copying from or to stage */

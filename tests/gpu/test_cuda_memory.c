@@ -31,22 +31,23 @@ static void check_content(const fa_cuda_driver *d, const fa_cuda_tensors *on_dev
   free(got);
 }
 
-/* A call writes all over the arena; then a larger call and a smaller one. */
+/* A call writes all over the arena; then a larger call, a smaller one and a larger one again. */
 static void test_nothing_is_left(bool staged) {
-  const char *const cases[] = {small, large, small};
-  fa_case c[3];
-  fa_tensors t[3];
+  enum { N = 4 };
+  const char *const cases[N] = {small, large, small, large};
+  fa_case c[N];
+  fa_tensors t[N];
   fa_cuda_context context;
   fa_cuda_arena arena = {0};
-  size_t first_bytes = 0;
+  size_t sizes[N];
   fa_error err = {""};
   CUresult code;
-  for (int i = 0; i < 3; ++i) cuda_load(cases[i], &c[i], &t[i]);
+  for (int i = 0; i < N; ++i) cuda_load(cases[i], &c[i], &t[i]);
   fake_cuda_start();
   fake.no_page_locked = !staged;
   REQUIRE(fa_cuda_context_open(0, &context, &err) == FA_OK);
   const fa_cuda_driver *d = context.driver;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < N; ++i) {
     fa_cuda_tensors on_device;
     REQUIRE(fa_cuda_tensors_up(d, &arena, &t[i], 1000, &on_device, &code, &err) == FA_OK);
     CHECK((on_device.stage != NULL) == staged);
@@ -56,13 +57,13 @@ static void test_nothing_is_left(bool staged) {
     CHECK(d->cuMemsetD8Async(arena.base, 0x77, arena.bytes, NULL) == CUDA_SUCCESS);
     fa_cuda_tensors_free(d, &on_device);
     if (staged) memset(arena.stage.memory, 0x66, arena.stage.bytes);
-    if (i == 0) first_bytes = arena.bytes;
+    sizes[i] = arena.bytes;
   }
-  CHECK(arena.bytes > first_bytes); /* it grew */
+  CHECK(sizes[1] > sizes[0] && sizes[2] == sizes[0] && sizes[3] == sizes[1]); /* each size has its own */
   fa_cuda_arena_free(d, &arena);
   fa_cuda_context_close(&context);
   CHECK_MSG(fake.n_allocations == 0 && !fake.misuse[0], "%d %s", fake.n_allocations, fake.misuse);
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < N; ++i) {
     fa_tensors_free(&t[i]);
     fa_case_free(&c[i]);
   }
