@@ -163,6 +163,10 @@ void fa_session_say_tried(fa_session *s);
  * items whose results are in the journal are not run again. */
 int fa_session_run(fa_session *s);
 
+/* How many cases run at a time, and how many of them in one process. */
+int fa_session_jobs(const fa_session *s);
+int fa_session_lanes(const fa_session *s, int jobs);
+
 /* The exit code of a run with these counts. Waivers that are no longer needed are named on stderr and fail
  * the run. over: every item ran. */
 int fa_session_exit_code(const fa_session *s, const fa_summary *sum, bool over);

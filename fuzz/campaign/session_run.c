@@ -15,7 +15,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 fa_item fa_session_item(const fa_session *s, int64_t i) {
   if (s->item) return s->item[i];
@@ -249,26 +248,6 @@ static void tick(void *ctx) {
   fa_progress_show(&s->progress, &s->report.summary);
 }
 
-static int64_t n_processors(void) {
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
-  return n > 0 ? n : 1;
-}
-
-static int64_t choose_jobs(const fa_session *s) {
-  int64_t jobs = s->cli->jobs ? s->cli->jobs : n_processors();
-  if (jobs > 256) jobs = 256;
-  if (s->item && jobs > s->n_items) jobs = s->n_items > 0 ? s->n_items : 1;
-  return s->cli->no_isolate ? 1 : jobs;
-}
-
-/* Several cases in one process only where the subject works on a GPU's context, which costs the others its time, and
- * where the judge is on a GPU: else the processor is what a case needs. */
-static int choose_lanes(const fa_session *s, int jobs) {
-  bool can = !s->cli->no_isolate && !s->rules;
-  for (int b = 0; b < s->n_choices; ++b) can = can && s->choice[b].backend->lanes;
-  return can ? fa_lanes_of(s->cli->lanes, fa_judge_choice_named(s->cli->judge), jobs) : 1;
-}
-
 static void start_progress(fa_session *s) { /* before results of earlier processes are added */
   fa_progress_init(&s->progress, !s->cli->no_progress, s->cli->verbose);
   s->progress.total = s->item ? s->n_items : -1;
@@ -362,9 +341,9 @@ static fa_status probe_choices(fa_session *s, fa_error *err) {
 
 int fa_session_run(fa_session *s) {
   fa_error err = {""};
-  int64_t jobs = choose_jobs(s);
+  const int jobs = fa_session_jobs(s);
   int code = -1, interrupted = 0;
-  s->n_threads = (int)(n_processors() > jobs ? n_processors() / jobs : 1);
+  s->n_threads = fa_processors() > jobs ? fa_processors() / jobs : 1;
   s->started = fa_seconds_now();
   fa_status status = fa_report_start(&s->report, s->cli, s->n_choices ? &s->choice[0] : NULL, &err);
   s->causes = fa_causes_make();
@@ -381,9 +360,9 @@ int fa_session_run(fa_session *s) {
   s->progress.spent = s->resume.spent;
   s->progress.n_resumed = s->resume.n;
   if (!s->cli->no_isolate) s->preparing_slots = fa_process_slots_make(FA_PREPARING_AT_ONCE);
-  fa_pool_config pool = {.n_workers = (int)jobs,
+  fa_pool_config pool = {.n_workers = jobs,
                          .timeout_s = s->cli->timeout_s,
-                         .lanes = choose_lanes(s, (int)jobs),
+                         .lanes = fa_session_lanes(s, jobs),
                          .in_process = s->cli->no_isolate,
                          .one_try = s->rules && fa_rules_have(s->rules, FA_LAYER_FINAL),
                          .ctx = s,

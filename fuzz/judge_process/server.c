@@ -30,7 +30,7 @@ static size_t larger(size_t a, size_t b) {
 /* Grows by half at least, and has some room to begin with, because every time costs as much as a call. */
 static void pin(guest *g, size_t used) {
   if (used <= g->pinned) return;
-  const size_t more = larger(larger(used, (size_t)32 << 20), g->pinned + g->pinned / 2);
+  const size_t more = larger(larger(used, (size_t)16 << 20), g->pinned + g->pinned / 2);
   g->pinned = more < FA_JUDGE_SHARED_BYTES ? more : FA_JUDGE_SHARED_BYTES;
   g->machines->pin(g->machine, g->shared.memory, g->pinned);
 }

@@ -1,9 +1,23 @@
 #include "fuzz/one/lanes.h"
 
+#include <unistd.h>
+
+/* Where the judge is on a GPU: else the processor is what a case needs. */
+static bool are_useful(fa_judge_choice judge) {
+  return judge == FA_JUDGE_BY_CUDA || judge == FA_JUDGE_BY_AUTO;
+}
+
+int fa_processors(void) {
+  const long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? (int)n : 1;
+}
+
+int fa_lanes_jobs(fa_judge_choice judge) {
+  return are_useful(judge) ? 2 : 1;
+}
+
 int fa_lanes_of(int64_t wanted, fa_judge_choice judge, int jobs) {
-  enum { MOST = 16 };
-  const bool useful = judge == FA_JUDGE_BY_CUDA || judge == FA_JUDGE_BY_AUTO;
-  int64_t n = wanted > 0 ? wanted : useful ? FA_LANES_USUAL : 1;
-  if (n > MOST) n = MOST;
+  int64_t n = wanted > 0 ? wanted : are_useful(judge) ? FA_LANES_USUAL : 1;
+  if (n > FA_LANES_MOST) n = FA_LANES_MOST;
   return n < jobs ? (int)n : jobs;
 }

@@ -7,7 +7,12 @@
 
 #include <stdint.h>
 
-#define FA_LANES_USUAL 4
+enum { FA_LANES_USUAL = 16, FA_LANES_MOST = 32 };
+
+int fa_processors(void);
+
+/* Cases at a time for each processor: such a case waits for the GPU two thirds of its time. */
+int fa_lanes_jobs(fa_judge_choice judge);
 
 /* wanted: by the user, 0 for the usual number; jobs: cases at a time, in all processes. For a backend that has lanes
  * (gpu/backend.h). */

@@ -113,9 +113,10 @@ const fa_option_row fa_options[] = {
      "of two reports: what is new, fixed or slower in the second"},
 
     {"jobs", 'j', KIND(COUNT), VALUE(ANY), "N", RUNS | BENCH | SHRINK, THEME(RUNNING), FIELD(jobs),
-     "cases at a time, each in a process of its own unless --lanes says otherwise (default: processors)"},
+     "cases at a time, each in a process of its own unless --lanes says otherwise (default: processors; "
+     "twice as many for cuda judged on the GPU)"},
     {"lanes", 0, KIND(COUNT), VALUE(ANY), "N", RUNS | BENCH, THEME(RUNNING), FIELD(lanes),
-     "of them in one process, over one context of the GPU (default: 4 for cuda judged on the GPU, else 1)"},
+     "of them in one process, over one context of the GPU (default: 16 for cuda judged on the GPU, else 1)"},
     {"timeout", 0, KIND(SECONDS), VALUE(ANY), "SEC", RUNS | SHRINK | PROBE, THEME(RUNNING), FIELD(timeout_s),
      "seconds for a case, after which it is a HANG (default 300)"},
     {"fail-fast", 'x', KIND(FLAG), VALUE(ANY), NULL, JUDGES, THEME(RUNNING), FIELD(fail_fast),
