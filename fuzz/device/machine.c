@@ -109,7 +109,7 @@ static fa_status open_device(fa_judge_machine **out, fa_error *err) {
   d->kernels = &the_kernels;
   d->driver = the_kernels.context.driver;
   d->machine = (fa_judge_machine){.self = d,
-                                  .most_bytes = (size_t)40 << 30,
+                                  .most_bytes = (size_t)35 << 30, /* 40 GB with all contexts */
                                   .reserve = reserve,
                                   .upload = upload,
                                   .download = download,

@@ -64,7 +64,8 @@ static fa_status divide(fa_judge_run *run, bool alone, size_t most, fa_error *er
   size_t fixed = fixed_bytes(run);
   run->by_turn = alone && fixed > from && fa_judge_staged_may_turn(run);
   if (run->by_turn) fixed = fixed_bytes(run);
-  if (fixed >= most) return fa_fail(err, FA_ERR_MEMORY, "judge: no room for %zu bytes of tensors", fixed);
+  if (fixed + fa_judge_staged_end_bytes(run) >= most)
+    return fa_fail(err, FA_ERR_MEMORY, "judge: no room for %zu bytes of tensors", fixed);
   const fa_judge_room room = fa_judge_room_of(run->c, run->backward, run->by_turn, most - fixed);
   return fa_judge_lists_make(run->c, &room, &run->lists, err);
 }
@@ -88,8 +89,11 @@ static size_t lay_out_all(fa_judge_run *const *runs, int n, char *base, fa_judge
     fa_judge_run *run = runs[i];
     lay_out_wants(run, &a);
     fa_judge_lay_out_mod(run, &a);
+    fa_judge_arena end = a; /* in place of all turns */
     if (run->by_turn) fa_judge_staged_lay_out_turn(run, &a);
     fa_judge_lay_out(run->c, run->backward, &run->lists, &a, &run->x, &run->sums);
+    fa_judge_staged_lay_out_end(run, &end);
+    if (end.used > a.used) a.used = end.used;
   }
   return a.used;
 }
@@ -278,7 +282,7 @@ fa_status fa_judge_run_turns(fa_judge_run *run, fa_judge_step *step, fa_judge_st
   fa_status status = measure_all(run, err);
   for (int64_t n = 0; status == FA_OK && n < run->lists.n_turns; ++n)
     status = run_turn(run, &run->lists.turn[n], step, end, err);
-  return status;
+  return status == FA_OK ? fa_judge_staged_upload_end(run, err) : status;
 }
 
 /* ---- results ---- */

@@ -106,6 +106,10 @@ void fa_judge_staged_lay_out(const fa_judge_run *run, const fa_judge_run *with, 
 bool fa_judge_staged_may_turn(const fa_judge_run *run);
 void fa_judge_staged_lay_out_turn(fa_judge_run *run, fa_judge_arena *a);
 size_t fa_judge_staged_turns_bytes(const fa_judge_run *run);
+/* What is compared when all turns are done, where these were; fa_judge_staged_turns_bytes has it too. */
+size_t fa_judge_staged_end_bytes(const fa_judge_run *run);
+void fa_judge_staged_lay_out_end(fa_judge_run *run, fa_judge_arena *a);
+fa_status fa_judge_staged_upload_end(fa_judge_run *run, fa_error *err);
 void fa_judge_staged_fill(fa_judge_run *run, const fa_judge_run *with, const fa_judge_staged *here,
                           const fa_judge_staged *there, char *turns);
 void fa_judge_staged_use(fa_judge_run *run, const fa_judge_staged *there);

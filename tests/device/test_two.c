@@ -76,10 +76,12 @@ static void test_wrong_element(const subject *s, fa_tensor_id id, int64_t positi
   fa_tensor_set(t, index, right);
 }
 
-static void test_wrong(fa_judge_machine *m) {
+/* by_turn: as a large call is, whose gradients come when all turns are done. */
+static void test_wrong(fa_judge_machine *m, bool by_turn) {
   static const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
   subject s;
   run_subject("rate-host", 0, &s);
+  m->turns_from = by_turn ? 1 : 0;
   expect(&s, m, false, FA_OK, FA_UNTESTED, "");
   for (int i = 0; i < 5; ++i) {
     const int64_t n = fa_tensor_count(&s.got.t[ids[i]]);
@@ -89,6 +91,7 @@ static void test_wrong(fa_judge_machine *m) {
   }
   put_just_wrong(&s);
   expect(&s, m, false, FA_OK, FA_FAIL, "not surely right");
+  m->turns_from = 0;
   free_subject(&s);
 }
 
@@ -264,7 +267,8 @@ int main(int argc, char **argv) {
   fa_judged_text(&counts, text);
   puts(text);
   CHECK(counts.gpu > 20 && counts.both > 20 && counts.cpu > 0);
-  test_wrong(m);
+  test_wrong(m, false);
+  test_wrong(m, true);
   test_debug_matrix(m);
   test_padding(m);
   test_no_value(m);

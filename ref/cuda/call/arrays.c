@@ -37,14 +37,18 @@ static size_t part_of(size_t bytes, int tenths) {
   return part < MOST ? part : MOST;
 }
 
-/* Of a call whose inputs are uploaded by turns, wants have most, and a few heads are a turn. */
+static size_t least_of(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+/* Of a call whose inputs are uploaded by turns, wants have most: a few heads are a turn, and a wave has what is left. */
 static void divide_room(const fa_ref_call *c, size_t bytes, fa_judge_room *r) {
   r->turn_bytes = part_of(bytes, r->by_turn ? 3 : 5);
-  r->wave_bytes = part_of(bytes, r->by_turn ? 4 : 5);
+  r->wave_bytes = part_of(bytes, 5);
   if (!r->by_turn) return;
   const size_t head = (size_t)c->max_sk * r->key_bytes + (size_t)(c->p->seqlen_q * c->group) * r->query_bytes;
   if (head > r->turn_bytes && head < bytes) r->turn_bytes = head;
-  if (r->wave_bytes > bytes - r->turn_bytes) r->wave_bytes = bytes - r->turn_bytes;
+  r->wave_bytes = least_of(MOST, bytes - r->turn_bytes);
 }
 
 fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, bool by_turn, size_t bytes) {

@@ -1,5 +1,5 @@
 /* A call's tensors on their way to a machine: all at once, each at the same offset here and there, or inputs that leave too
- * little room with the turn that reads them, head after head. */
+ * little room with the turn that reads them, head after head, and then the gradients that are compared behind all turns. */
 #include "cases/threads/parallel.h"
 #include "ref/cuda/run.h"
 
@@ -45,6 +45,16 @@ static bool comes_by_turn(const fa_judge_run *run, int i) {
                           (run->backward && (i == FA_JUDGE_IN_DO || i == FA_JUDGE_IN_O)));
 }
 
+/* Gradients are looked at when all are computed: they come where the turns were. */
+static bool comes_at_end(const fa_judge_run *run, int i) {
+  return run->by_turn && run->input[i].data &&
+         (i == FA_JUDGE_IN_DQ || i == FA_JUDGE_IN_DK || i == FA_JUDGE_IN_DV);
+}
+
+static size_t bytes_of(const fa_tensor *t) {
+  return (size_t)fa_tensor_count(t) * fa_dtype_size(t->dtype);
+}
+
 bool fa_judge_staged_may_turn(const fa_judge_run *run) {
   const fa_ref_call *c = run->c;
   const bool apart = run->backward && fa_bound_heads_apart(c);
@@ -67,7 +77,7 @@ void fa_judge_staged_lay_out(const fa_judge_run *run, const fa_judge_run *with, 
   s->block = fa_judge_take(a, run->lists.n_blocks + 1, sizeof *s->block);
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) {
     const fa_tensor *t = &run->input[i];
-    const bool here = t->data && !comes_by_turn(run, i);
+    const bool here = t->data && !comes_by_turn(run, i) && !comes_at_end(run, i);
     s->input[i] = here ? input_with(with, of_it, t, i) : NULL;
     if (here && !s->input[i]) s->input[i] = fa_judge_take(a, fa_tensor_count(t), fa_dtype_size(t->dtype));
   }
@@ -161,8 +171,15 @@ static char *copy_head(const fa_judge_run *run, const fa_judge_head *head, int64
   return to;
 }
 
-size_t fa_judge_staged_turns_bytes(const fa_judge_run *run) {
+size_t fa_judge_staged_end_bytes(const fa_judge_run *run) {
   size_t bytes = 0;
+  for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
+    if (comes_at_end(run, i)) bytes += bytes_of(&run->input[i]);
+  return bytes;
+}
+
+size_t fa_judge_staged_turns_bytes(const fa_judge_run *run) {
+  size_t bytes = fa_judge_staged_end_bytes(run);
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
     for (int64_t n = 0; comes_by_turn(run, i) && n < run->lists.n_turns; ++n)
       bytes += (size_t)(rows_of_turn(&run->lists.turn[n], i) * row_bytes(run, i));
@@ -171,8 +188,12 @@ size_t fa_judge_staged_turns_bytes(const fa_judge_run *run) {
 
 static void fill_turns(fa_judge_run *run, char *to) {
   for (int i = 0; i < FA_JUDGE_INPUTS; ++i) {
-    run->turns[i] = comes_by_turn(run, i) ? to : NULL;
-    for (int64_t n = 0; run->turns[i] && n < run->lists.n_heads; ++n)
+    run->turns[i] = comes_by_turn(run, i) || comes_at_end(run, i) ? to : NULL;
+    if (comes_at_end(run, i)) {
+      copy_whole(run, &run->input[i], to);
+      to += bytes_of(&run->input[i]);
+    }
+    for (int64_t n = 0; comes_by_turn(run, i) && n < run->lists.n_heads; ++n)
       to = copy_head(run, &run->lists.head[n], n % run->c->heads_kv, i, to);
   }
 }
@@ -183,6 +204,23 @@ void fa_judge_staged_lay_out_turn(fa_judge_run *run, fa_judge_arena *a) {
     if (comes_by_turn(run, i))
       run->loaded[i] = fa_judge_take(a, rows_of_turn(most, i), (size_t)row_bytes(run, i));
   }
+}
+
+void fa_judge_staged_lay_out_end(fa_judge_run *run, fa_judge_arena *a) {
+  for (int i = 0; i < FA_JUDGE_INPUTS; ++i)
+    if (comes_at_end(run, i)) run->loaded[i] = fa_judge_take(a, 1, bytes_of(&run->input[i]));
+}
+
+fa_status fa_judge_staged_upload_end(fa_judge_run *run, fa_error *err) {
+  fa_judge_job *x = &run->x;
+  fa_status status = FA_OK;
+  for (int i = 0; status == FA_OK && i < FA_JUDGE_INPUTS; ++i) {
+    if (!comes_at_end(run, i)) continue;
+    fa_judge_tensor *to = i == FA_JUDGE_IN_DQ ? &x->got_dq : i == FA_JUDGE_IN_DK ? &x->got_dk : &x->got_dv;
+    *to = (fa_judge_tensor){run->loaded[i], run->input[i].dtype, fa_tensor_count(&run->input[i])};
+    status = run->m->upload(run->m->self, run->loaded[i], run->turns[i], bytes_of(&run->input[i]), err);
+  }
+  return status;
 }
 
 static fa_judge_tensor *tensor_of_turn(fa_judge_job *x, int i) {
