@@ -117,7 +117,7 @@ static void add_portable(fa_flex_builder *b, const fa_kernel *k) {
                              fa_blocks_of(a->seqlen_q, k->block_m) *
                                  fa_blocks_of(fa_attention_head_dim_v(a), k->block_cols),
                              a->heads_q, a->batch, k->n_threads, k->shared_bytes, p);
-  l->mods = FA_MODS_SCORE;
+  fa_flex_compile_in(b, FA_MODS_SCORE, p, NULL, l);
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
 }
 
@@ -126,7 +126,7 @@ static void add_hopper(fa_flex_builder *b, const fa_kernel *k, const fa_kernel_d
   p->f.flex = b->params.flex;
   p->f.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
   fa_launch *l = fa_hopper_launch_forward(k, device, p, b->out);
-  l->mods = FA_MODS_SCORE;
+  fa_flex_compile_in(b, FA_MODS_SCORE, &p->f, NULL, l);
   l->writes |= FA_WRITES_WORKSPACE;
 }
 
