@@ -105,6 +105,7 @@ fa_status fa_flex_check_tiles(const fa_attention *a, int tile_m, int tile_n, fa_
 /* ---- forward ---- */
 
 static const fa_kernel *portable_kernel(const fa_attention *a, const fa_kernel_device *device) {
+  if (fa_flex_is_short(a)) return fa_flex_forward_find_short(a->dtype, device);
   return fa_flex_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
 }
 
