@@ -1,4 +1,5 @@
-/* What kernels with expressions are compiled without: nothing that the call has, and all that it has not. */
+/* What kernels with expressions are compiled without: nothing that the call has, and all that it has not. And which they are, where
+ * that depends on the time that they take to compile. */
 #include "gpu/plan/make.h"
 #include "tests/support/check.h"
 
@@ -109,6 +110,32 @@ static void test_lists_alone(void) {
   check_both(&p, all, "lists alone");
 }
 
+static const char *kernels_of(fa_flex_program *program) {
+  static fa_plan plan;
+  static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .compiles = 1, .hopper = 132};
+  planned p;
+  fill(&p, program);
+  p.a.head_dim = 64;
+  p.a.q_stride = p.a.k_stride = p.a.v_stride = p.a.o_stride = fa_strides_dense(64, 1, 64);
+  const fa_call call = {
+      .kind = FA_CALL_FORWARD, .a = &p.a, .n_processors = FA_PLAN_PROCESSORS, .workspace = memory};
+  fa_error err = {""};
+  CHECK_MSG(fa_plan_make(&call, &device, &plan, &err) == FA_OK, "%s", err.text);
+  return plan.name;
+}
+
+/* Long ones take the kernels for sm_90a half a minute of compiling. */
+static void test_long(fa_flex_program *program) {
+  char text[400] = "score";
+  fa_flex_program *longer = NULL;
+  fa_error err = {""};
+  CHECK(strcmp(kernels_of(program), "hopper_flex_forward") == 0);
+  for (int i = 0; i < 32; ++i) strcat(text, " + h");
+  REQUIRE(fa_flex_prepare(text, NULL, NULL, 0, &longer, &err) == FA_OK);
+  CHECK(strcmp(kernels_of(longer), "flex_forward") == 0);
+  fa_flex_free(longer);
+}
+
 int main(void) {
   fa_flex_program *program = NULL;
   fa_error err = {""};
@@ -116,6 +143,7 @@ int main(void) {
   test_each(program);
   test_bias(program);
   test_lists_alone();
+  test_long(program);
   fa_flex_free(program);
   return check_done();
 }
