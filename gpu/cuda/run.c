@@ -73,6 +73,7 @@ static fa_cuda_flex_wanted wanted_of(const fa_call *c, const fa_launch *l) {
                                     .has_score = l->mods != FA_MODS_MASK,
                                     .drops = l->mods != FA_MODS_MASK && c->a->dropout_p > 0,
                                     .has_slope = l->mods == FA_MODS_DERIVATIVE,
+                                    .lacks = l->lacks,
                                     .speed = c->a->dtype == FA_F32 ? FA_EXPR_ACCURATE : FA_EXPR_FAST}};
   for (int k = 0; c->g && k < FA_FLEX_MAX_BUFFERS; ++k) w.unit.wanted[k] = c->g->dbuffer[k] != NULL;
   return w;

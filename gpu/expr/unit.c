@@ -38,6 +38,7 @@ static void put_key(FILE *f, const fa_flex_unit *u) {
   const unsigned char what[5] = {has_score(u), has_score(u) && u->has_slope, fa_flex_has_mask(p),
                                  has_score(u) && u->speed == FA_EXPR_FAST, u->drops};
   put_bytes(f, what, sizeof what);
+  put_bytes(f, &u->lacks, sizeof u->lacks);
   if (!p) return;
   for (int k = 0; k < p->n_buffers; ++k) {
     const fa_capture *c = &p->buffer[k];
@@ -83,8 +84,8 @@ static bool put_text(FILE *f, const fa_flex_unit *u, const char *kernel) {
   bool good = true;
   fprintf(f,
           "#define FA_FLEX_SCORE %d\n#define FA_FLEX_MASK %d\n#define FA_FLEX_DERIVATIVE %d\n"
-          "#define FA_FLEX_DROPOUT %d\n",
-          score, mask, score && u->has_slope, u->drops);
+          "#define FA_FLEX_DROPOUT %d\n#define FA_LACKS %u\n",
+          score, mask, score && u->has_slope, u->drops, u->lacks);
   fputs(fa_expr_prelude, f);
   if (score) good = put_function(f, fa_expr_emit_score(&p->score, p->buffer, u->speed, "fa_flex_score"));
   if (good && mask) good = put_function(f, fa_expr_emit_mask(&p->mask, p->buffer, "fa_flex_mask"));

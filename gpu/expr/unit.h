@@ -6,6 +6,7 @@
 
 #include "gpu/expr/emit.h"
 #include "gpu/expr/program.h"
+#include "gpu/kernels/params/traits.h"
 #include "gpu/kernels/registry/kernel.h"
 
 typedef struct fa_flex_unit {
@@ -16,6 +17,7 @@ typedef struct fa_flex_unit {
   bool has_slope;                 /* calls its derivatives; gradients of these f32 buffers are wanted: */
   bool wanted[FA_FLEX_CAPTURED];
   fa_expr_speed speed; /* of score_mod */
+  unsigned lacks;      /* fa_trait: what the kernel needs no code for, because no call of this unit has it */
 } fa_flex_unit;
 
 /* Everything that the text depends on, as bytes; malloc'd; NULL: out of memory. Much cheaper than the text,

@@ -9,11 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_MEGABYTES = 256, MAX_FILES = 16384, PATH_SIZE = 1024 };
+enum {
+  DEFAULT_MEGABYTES = 256,
+  MAX_FILES = 16384,
+  PATH_SIZE = 1024,
+  CLAIM_TRIES = 12000,
+  CLAIM_STEP_NS = 5000000
+};
 static const int64_t STALE_SECONDS = 3600; /* age of a temporary file whose writer must be dead */
 static const char magic[8] = "FACUBIN";
 
@@ -176,6 +183,37 @@ static void evict(const char *folder) {
   }
   free(all);
   if (dir) closedir(dir);
+}
+
+/* ---- one at a time ---- */
+
+/* list_entries removes it if whoever made it died. */
+static bool claim_path(const char *key, char *path, size_t size) {
+  char folder[PATH_SIZE];
+  fa_cubin_cache_folder(folder, sizeof folder);
+  const int n = snprintf(path, size, "%s/%s.claim.tmp", folder, key);
+  return folder[0] && n > 0 && (size_t)n < size && make_folder(folder);
+}
+
+int fa_cubin_cache_claim(const char *key) {
+  static const struct timespec step = {.tv_nsec = CLAIM_STEP_NS};
+  char path[PATH_SIZE];
+  const int fd = claim_path(key, path, sizeof path) ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+  for (int i = 0; fd >= 0 && i < CLAIM_TRIES; ++i) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno != EWOULDBLOCK) break; /* a file system without locks */
+    nanosleep(&step, NULL);
+  }
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+void fa_cubin_cache_release(const char *key, int claim) {
+  char path[PATH_SIZE];
+  if (claim < 0) return;
+  if (claim_path(key, path, sizeof path)) unlink(path);
+  flock(claim, LOCK_UN); /* a process that was forked meanwhile has it too */
+  close(claim);
 }
 
 /* ---- writing ---- */

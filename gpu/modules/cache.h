@@ -32,6 +32,12 @@ void fa_cubin_cache_folder(char *path, size_t size);
 /* The code kept under this key, malloc'd, and the compiler that made it; NULL: none. */
 void *fa_cubin_cache_read(const char *key, fa_nvrtc_identity *made_by, size_t *code_bytes);
 
+/* So that a kernel that several processes or threads need at once is compiled by one of them: waits until nobody else has
+ * the key, for a minute at most, and takes it. -1: it is not to be had, and the caller does without. A process that ends
+ * gives back what it has. */
+int fa_cubin_cache_claim(const char *key);
+void fa_cubin_cache_release(const char *key, int claim);
+
 /* false: it was not kept. */
 bool fa_cubin_cache_write(const char *key, const fa_nvrtc_identity *made_by, const void *code,
                           size_t code_bytes);

@@ -181,24 +181,34 @@ static bool is_up_to_date(const fa_nvrtc_identity *made_by) {
   return fa_nvrtc_get(&now, NULL) && now.major == made_by->major && now.minor == made_by->minor;
 }
 
+static bool read_from_disk(const char *key, fa_rtc_code *out) {
+  fa_nvrtc_identity made_by;
+  out->cubin = fa_cubin_cache_read(key, &made_by, &out->cubin_bytes);
+  out->from_disk = out->cubin && is_up_to_date(&made_by);
+  if (!out->from_disk) fa_rtc_code_free(out);
+  return out->from_disk;
+}
+
 fa_status fa_rtc_build(const fa_rtc_unit *unit, int major, int minor, fa_rtc_code *out, fa_error *err) {
   char key[FA_CACHE_KEY_SIZE];
   fa_nvrtc_identity id;
   fa_error own;
+  fa_status status = FA_OK;
   if (!err) err = &own;
   memset(out, 0, sizeof *out);
   make_key(unit, major, minor, key);
-  out->cubin = fa_cubin_cache_read(key, &id, &out->cubin_bytes);
-  out->from_disk = out->cubin && is_up_to_date(&id);
-  if (out->from_disk) return FA_OK;
-  fa_rtc_code_free(out);
+  if (read_from_disk(key, out)) return FA_OK;
   const fa_nvrtc *nvrtc = fa_nvrtc_get(&id, err);
   if (!nvrtc) return FA_ERR_UNSUPPORTED;
-  const fa_status status = compile(nvrtc, unit, major, minor, out, err);
-  if (status != FA_OK)
-    fa_rtc_code_free(out);
-  else
-    fa_cubin_cache_write(key, &id, out->cubin, out->cubin_bytes);
+  const int claim = fa_cubin_cache_claim(key);
+  if (!read_from_disk(key, out)) { /* nobody else has compiled it meanwhile */
+    status = compile(nvrtc, unit, major, minor, out, err);
+    if (status != FA_OK)
+      fa_rtc_code_free(out);
+    else
+      fa_cubin_cache_write(key, &id, out->cubin, out->cubin_bytes);
+  }
+  fa_cubin_cache_release(key, claim);
   return status;
 }
 

@@ -25,6 +25,27 @@ void *fa_flex_reserve(fa_flex_builder *b, int64_t bytes) {
   return fa_plan_reserve(b->out, b->call, bytes);
 }
 
+bool fa_flex_is_short(const fa_attention *a) {
+  return a->seqlen_q <= FA_FLEX_SHORT && a->seqlen_k <= FA_FLEX_SHORT;
+}
+
+static unsigned lacks_unless(bool has, fa_trait what) {
+  return has ? 0 : what;
+}
+
+/* Without expressions all calls have the same kernels: those know nothing of them. */
+void fa_flex_compile_in(const fa_flex_builder *b, fa_mods mods, const fa_attention_params *p,
+                        const void *dbias, fa_launch *l) {
+  const bool windows = p->window_left >= 0 || p->window_right >= 0 || p->chunk > 0;
+  const bool lengths = p->cu_seqlens_q || p->cu_seqlens_k || p->seqused_k || p->leftpad_k;
+  l->mods = mods;
+  if (!b->call->a->flex->program) return;
+  l->lacks = lacks_unless(p->softcap > 0, FA_HAS_SOFTCAP) | lacks_unless(p->alibi_slopes, FA_HAS_ALIBI) |
+             lacks_unless(p->bias, FA_HAS_BIAS) | lacks_unless(dbias, FA_HAS_DBIAS) |
+             lacks_unless(windows, FA_HAS_WINDOW) | lacks_unless(lengths, FA_HAS_LENGTHS) |
+             lacks_unless(p->aligned, FA_HAS_ALIGNED) | lacks_unless(!p->aligned, FA_HAS_UNALIGNED);
+}
+
 /* batch: sequences that have a map, or lists, of their own. */
 static fa_flex_lists_params *add_lists(fa_flex_builder *b, fa_flex_lists_kernel which, int64_t n,
                                        int64_t batch) {
@@ -105,6 +126,7 @@ fa_status fa_flex_check_tiles(const fa_attention *a, int tile_m, int tile_n, fa_
 /* ---- forward ---- */
 
 static const fa_kernel *portable_kernel(const fa_attention *a, const fa_kernel_device *device) {
+  if (fa_flex_is_short(a)) return fa_flex_forward_find_short(a->dtype, device);
   return fa_flex_forward_find(a->dtype, a->head_dim, fa_attention_head_dim_v(a), device);
 }
 
@@ -117,7 +139,7 @@ static void add_portable(fa_flex_builder *b, const fa_kernel *k) {
                              fa_blocks_of(a->seqlen_q, k->block_m) *
                                  fa_blocks_of(fa_attention_head_dim_v(a), k->block_cols),
                              a->heads_q, a->batch, k->n_threads, k->shared_bytes, p);
-  l->mods = FA_MODS_SCORE;
+  fa_flex_compile_in(b, FA_MODS_SCORE, p, NULL, l);
   l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
 }
 
@@ -126,7 +148,7 @@ static void add_hopper(fa_flex_builder *b, const fa_kernel *k, const fa_kernel_d
   p->f.flex = b->params.flex;
   p->f.flex.keys = fa_flex_add_tiles(b, false, k->block_m, k->block_n);
   fa_launch *l = fa_hopper_launch_forward(k, device, p, b->out);
-  l->mods = FA_MODS_SCORE;
+  fa_flex_compile_in(b, FA_MODS_SCORE, &p->f, NULL, l);
   l->writes |= FA_WRITES_WORKSPACE;
 }
 

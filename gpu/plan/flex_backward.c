@@ -69,7 +69,8 @@ static void add_exact(fa_flex_builder *b, const fa_memeff_kernel *k, int64_t lon
 static void add_memeff(fa_flex_builder *b, const fa_memeff_kernel *k, const int64_t grid[3],
                        fa_memeff_backward_params *p) {
   fa_launch *l = fa_plan_add(b->out, k->entry, grid[0], grid[1], grid[2], k->n_threads, k->shared_bytes, p);
-  l->mods = k->entry.recipe.is_ahead_of_time ? FA_MODS_NONE : FA_MODS_DERIVATIVE;
+  if (!k->entry.recipe.is_ahead_of_time)
+    fa_flex_compile_in(b, FA_MODS_DERIVATIVE, &p->forward, p->dbias_sums ? NULL : p->dbias, l);
   l->writes = writes_buffers() | FA_WRITES_GRADIENTS;
 }
 
@@ -116,7 +117,7 @@ static void plan_hopper(fa_flex_builder *b, const fa_kernel *k, fa_fast_backward
   add_rows(b, x, &x->kernels.prepare);
   fa_launch *main = fa_plan_add(b->out, FA_ENTRY_OF(k), 1, 1, 1, 0, 0, p);
   fa_hopper_launch_backward(b->call, k, x, p, main);
-  main->mods = FA_MODS_DERIVATIVE;
+  fa_flex_compile_in(b, FA_MODS_DERIVATIVE, &p->b.forward, NULL, main);
   main->writes = writes_buffers() | FA_WRITES_GRADIENTS;
   add_rows(b, x, &x->kernels.convert);
   fa_fast_backward_add_dsinks(b->call, x, b->out);
@@ -132,9 +133,8 @@ static fa_status check(const fa_attention *a, const fa_gradients *g, fa_error *e
 
 /* Those with small tiles have registers left for dropout; the others would spill. */
 static const fa_flex_backward_kernels *find_portable(const fa_attention *a) {
-  const bool is_short = a->seqlen_q <= FA_FLEX_SHORT && a->seqlen_k <= FA_FLEX_SHORT;
-  return is_short || a->dropout_p > 0 ? fa_flex_backward_find_short(a->dtype)
-                                      : fa_flex_backward_find(a->dtype);
+  return fa_flex_is_short(a) || a->dropout_p > 0 ? fa_flex_backward_find_short(a->dtype)
+                                                 : fa_flex_backward_find(a->dtype);
 }
 
 fa_status fa_plan_flex_backward(const fa_call *call, const fa_kernel_device *device, fa_plan *out,

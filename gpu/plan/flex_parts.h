@@ -12,6 +12,9 @@ typedef struct fa_flex_builder {
   fa_attention_params params;   /* of the attention, with its flex but for the tile lists */
 } fa_flex_builder;
 
+/* A problem whose kernels take longer to compile than to run: it has those with small tiles. */
+bool fa_flex_is_short(const fa_attention *a);
+
 fa_flex_builder fa_flex_builder_make(const fa_call *call, fa_plan *out);
 
 /* Bytes of the workspace, aligned to 256; NULL where there is none yet. */
@@ -23,6 +26,11 @@ void fa_flex_add_map(fa_flex_builder *b, bool from_mask_mod, int64_t map_batch, 
 
 /* The launch that makes lists of tiles of tile_m rows and tile_n keys; all zero where there are no blocks. */
 fa_flex_lists fa_flex_add_tiles(fa_flex_builder *b, bool by_rows, int tile_m, int tile_n);
+
+/* Has the expressions compiled into a launch of these parameters, without what the call lacks. dbias: their address of the
+ * gradient of the bias, if it is stored by element. */
+void fa_flex_compile_in(const fa_flex_builder *b, fa_mods mods, const fa_attention_params *p,
+                        const void *dbias, fa_launch *l);
 
 /* FA_ERR_UNSUPPORTED: tile lists of a size that no device has. */
 fa_status fa_flex_check_tiles(const fa_attention *a, int tile_m, int tile_n, fa_error *err);

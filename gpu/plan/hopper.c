@@ -14,6 +14,13 @@ static bool is_possible(const fa_attention *a, const fa_kernel_device *device) {
          a->seqlen_q > 0 && (a->seqlen_k > 0 || a->e4m3) && a->chunk == 0 && fa_attention_is_aligned(a);
 }
 
+/* These kernels have the code of 64 pairs twice: of a longer score_mod a compiler makes it in more seconds than users wait. */
+#define LONGEST_SCORE 64 /* nodes */
+
+static bool has_long_score(const fa_attention *a) {
+  return fa_flex_has_score(a->flex->program) && a->flex->program->score.n > LONGEST_SCORE;
+}
+
 static bool has_lengths(const fa_attention *a) {
   return fa_attention_is_varlen(a) || a->seqused_k || a->leftpad_k;
 }
@@ -132,7 +139,7 @@ bool fa_hopper_add_forward(const fa_attention *a, const fa_kernel_device *device
 
 const fa_kernel *fa_hopper_flex_forward(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
                                         fa_hopper_params **params) {
-  if (a->scale <= 0 || has_lengths(a) || !is_possible(a, device)) return NULL;
+  if (a->scale <= 0 || has_lengths(a) || has_long_score(a) || !is_possible(a, device)) return NULL;
   const fa_kernel *k = fa_hopper_flex_forward_find(fa_kernel_wanted(a, true), device);
   *params = make_forward_params(a, k, fa_flex_has_blocks(a), out);
   return *params ? k : NULL;
@@ -232,8 +239,8 @@ const fa_kernel *fa_hopper_flex_backward(const fa_call *call, const fa_kernel_de
                                          fa_fast_backward *x, fa_plan *out,
                                          fa_hopper_backward_params **params) {
   const fa_attention *a = call->a;
-  if (has_lengths(a) || !is_possible(a, device) || a->bias || a->softcap > 0 || a->alibi_slopes ||
-      call->g->delta || !fa_gradients_are_aligned(a, call->g))
+  if (has_lengths(a) || has_long_score(a) || !is_possible(a, device) || a->bias || a->softcap > 0 ||
+      a->alibi_slopes || call->g->delta || !fa_gradients_are_aligned(a, call->g))
     return NULL;
   const fa_kernel *k = fa_hopper_flex_backward_find(fa_kernel_wanted(a, true), a->deterministic, device);
   if (!k || fa_fast_backward_find(a, true, device, &x->kernels, NULL) != FA_OK || !shares_workspace(k, x))

@@ -10,6 +10,7 @@
 #include "gpu/fa.h"
 #include "gpu/kernels/params/flex.h"
 #include "gpu/kernels/params/tensor_map.h"
+#include "gpu/kernels/params/traits.h"
 #include "gpu/kernels/registry/select.h"
 
 #ifdef __cplusplus
@@ -70,6 +71,7 @@ typedef struct fa_launch {
   size_t shared_bytes;
   bool overlaps; /* waits itself for the launch before it, and may begin before that has ended */
   fa_mods mods;
+  unsigned lacks; /* fa_trait: where expressions are compiled in, what the call has not */
   int n_maps; /* params begin with so many tensor maps; in each stands a fa_tensor_box, which the executor
                    reads, and of which a map is made for a device */
   int *

@@ -381,6 +381,40 @@ static void test_concurrent(void) {
   CHECK(count_files(".tmp") == 0 && count_files(".cubin") >= 1 && count_files(".cubin") <= 4);
 }
 
+/* Eight processes that need one kernel at once: one has it, the others wait, and find what it made. */
+static void test_claims(void) {
+  static const char key[FA_CACHE_KEY_SIZE] =
+      "00000000000000000000000000000000000000000000000000000000000000aa";
+  const fa_nvrtc_identity id = {.major = 13};
+  int n_made = 0;
+  empty_folder();
+  for (int process = 0; process < 8; ++process) {
+    const pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid > 0) continue;
+    fa_nvrtc_identity from;
+    size_t n = 0;
+    const int claim = fa_cubin_cache_claim(key);
+    void *code = fa_cubin_cache_read(key, &from, &n);
+    const bool made = !code;
+    free(code);
+    if (made) usleep(50000);
+    if (made) fa_cubin_cache_write(key, &id, "code", 4);
+    fa_cubin_cache_release(key, claim);
+    _exit(claim < 0 ? 2 : made);
+  }
+  for (int process = 0; process < 8; ++process) {
+    int status = -1;
+    wait(&status);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+    n_made += WEXITSTATUS(status) == 1;
+  }
+  CHECK_MSG(n_made == 1 && count_files(".tmp") == 0, "made %d times", n_made);
+  setenv("FA_CACHE_DIR", "/proc/not/writable", 1);
+  CHECK(fa_cubin_cache_claim(key) == -1);
+  setenv("FA_CACHE_DIR", folder, 1);
+}
+
 static void test_eviction(void) {
   char key[FA_CACHE_KEY_SIZE], path[400];
   static char code[40000];
@@ -433,6 +467,7 @@ int main(void) {
   test_compile_error();
   test_policy();
   test_concurrent();
+  test_claims();
   test_eviction();
   empty_folder();
   rmdir(folder);

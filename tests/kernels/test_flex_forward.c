@@ -160,8 +160,7 @@ static void launch_all(const fa_attention_params *p, const fa_kernel *kernel, co
             c->name, err.text, report.text);
 }
 
-static int run(const call *c, const fa_flex_functions *functions, uint64_t seed) {
-  const fa_kernel *kernel = fa_flex_forward_find(c->dtype, c->d, c->dv, NULL);
+static int run(const fa_kernel *kernel, const call *c, const fa_flex_functions *functions, uint64_t seed) {
   int empty;
   REQUIRE(kernel && kernel->entry);
   const fa_attention_params p = params_of(c, kernel, functions);
@@ -185,7 +184,8 @@ static int test(const call *c, uint64_t seed) {
   fill(memory.k, memory.k16, (int64_t)BATCH * c->keys * c->heads_kv * c->d, 1.5f, c->dtype);
   fill(memory.v, memory.v16, (int64_t)BATCH * c->keys * c->heads_kv * c->dv, 1.0f, c->dtype);
   fill(memory.bias, NULL, (int64_t)BATCH * c->heads * c->rows * c->keys, 1.0f, c->dtype);
-  const int empty = run(c, &functions, seed);
+  const int empty = run(fa_flex_forward_find(c->dtype, c->d, c->dv, NULL), c, &functions, seed);
+  run(fa_flex_forward_find_short(c->dtype, NULL), c, &functions, seed); /* whose lists are drawn anew */
   CHECK_MSG(!full_asked, "%s: mask_mod was asked of a full block", c->name);
   return empty;
 }
@@ -293,6 +293,8 @@ static void test_table(void) {
     CHECK(strncmp(k->name, "flex_forward_", 13) == 0 && fa_kernel_find(k->name) == k);
   }
   CHECK(n == 6);
+  CHECK(fa_flex_forward_find_short(FA_BF16, &small)->block_n == 16 &&
+        !fa_flex_forward_find_short(FA_BF16, &tiny));
   CHECK(fa_flex_forward_find(FA_F16, 64, 64, &small)->block_cols == 64);
   CHECK(fa_flex_forward_find(FA_F32, 64, 65, &small)->block_cols == 128);
   CHECK(fa_flex_forward_find(FA_BF16, 64, 500, NULL)->block_cols == 128);

@@ -33,6 +33,9 @@ __device__ __forceinline__ float fa_flex_derivative(float, int, int h, int i, in
 }
 END
 sed 's/\(FA_FLEX_DROPOUT\) 0/\1 1/' "$dir/alibi_causal.h" >"$dir/dropout.h"
+# fa_trait: of calls that have nothing else, with rows aligned and not
+(echo "#define FA_LACKS 191" && cat "$dir/alibi_causal.h") >"$dir/bare.h"
+(echo "#define FA_LACKS 127" && cat "$dir/alibi_causal.h") >"$dir/unaligned.h"
 # for kernels that have fewer registers than that to spare
 cat >"$dir/far_too_much.h" <<'END'
 #define FA_FLEX_SCORE 1
@@ -66,6 +69,11 @@ none flex/forward 90a FA_ENTRY(flex_forward_f16_64,f16,64)
 alibi_causal flex/backward 90a FA_ENTRY(flex_backward_bf16_keys,bf16,memeff_backward_keys,64,64)
 alibi_causal flex/backward 80 FA_ENTRY(flex_backward_f32_queries,f32,memeff_backward_queries,64,64)
 alibi_causal flex/backward 90a FA_ENTRY(flex_backward_f16_short_keys,f16,memeff_backward_keys,16,32)
+alibi_causal flex/forward_short 90a FA_ENTRY(flex_forward_bf16_short,bf16,16,64)
+dropout flex/forward_short 80 FA_ENTRY(flex_forward_f32_short,f32,16,64)
+bare flex/forward 90a FA_ENTRY(flex_forward_bf16_128,bf16,128)
+bare flex/backward 80 FA_ENTRY(flex_backward_f16_keys,f16,memeff_backward_keys,64,64)
+unaligned flex/backward 90a FA_ENTRY(flex_backward_bf16_queries,bf16,memeff_backward_queries,64,64)
 dropout flex/forward 90a FA_ENTRY(flex_forward_bf16_64,bf16,64)
 dropout flex/backward 80 FA_ENTRY(flex_backward_f16_short_keys,f16,memeff_backward_keys,16,32)
 dropout flex/backward 90a FA_ENTRY(flex_backward_f32_short_queries,f32,memeff_backward_queries,16,32)

@@ -91,8 +91,11 @@ static void check_arguments(void) {
 /* Kernels of the other families. Those with expressions are compiled per call, but listed too. */
 static void test_families(void) {
   static const source of_memeff[] = {{"memeff/forward", false}, {"memeff/backward", false}};
-  static const source flex[] = {
-      {"flex/forward", true}, {"flex/backward", true}, {"flex/exact", false}, {"flex/mask", true}};
+  static const source flex[] = {{"flex/forward", true},
+                                {"flex/forward_short", true},
+                                {"flex/backward", true},
+                                {"flex/exact", false},
+                                {"flex/mask", true}};
   static const source of_sm90[] = {{"hopper_backward/main", true}};
   static const source lists[] = {{"flex/lists", false}};
   fa_case_list memeff = {0}, sinks = {0}, mods = {0};
@@ -104,9 +107,9 @@ static void test_families(void) {
   run_all(&sinks, NULL, true);
   CHECK(missing(of_memeff, 2, true) == 0);
   load("cases/flex.json", &mods);
-  CHECK(missing(flex, 4, false) > 0);
+  CHECK(missing(flex, 5, false) > 0);
   run_all(&mods, NULL, true);
-  CHECK(missing(flex, 4, true) == 0);
+  CHECK(missing(flex, 5, true) == 0);
   CHECK(missing(of_sm90, 1, false) > 0);
   run_all(&mods, "hopper", true);
   CHECK(missing(of_sm90, 1, true) == 0);

@@ -36,6 +36,7 @@ static void collect(const flex_units_call *call, const fa_attention *a, const fa
                                         .has_score = l->mods != FA_MODS_MASK,
                                         .drops = l->mods != FA_MODS_MASK && a->dropout_p > 0,
                                         .has_slope = l->mods == FA_MODS_DERIVATIVE,
+                                        .lacks = l->lacks,
                                         .speed = call->dtype == FA_F32 ? FA_EXPR_ACCURATE : FA_EXPR_FAST}};
     for (int k = 0; call->backward && k < FA_FLEX_MAX_BUFFERS; ++k) w->unit.wanted[k] = g->dbuffer[k] != NULL;
   }

@@ -9,12 +9,12 @@
 
 namespace fa {
 
-/* T: f16 or bf16. VC: columns of V and O of a block, 64 or 128. Blocks are small, so that a processor has
+/* T: f16 or bf16. BN: keys of a tile. VC: columns of V and O of a block, 64 or 128. Blocks are small, so that a processor has
  * several that do not wait for each other. */
-template <class T_, int VC_> struct half_forward_config {
+template <class T_, int BN_, int VC_> struct half_forward_config {
   typedef T_ T;
   typedef flex_mods MODS;
-  static constexpr int VC = VC_, BM = 64, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS, CHUNK = 64;
+  static constexpr int VC = VC_, BM = 64, BN = BN_, WARPS = BM / 16, THREADS = 32 * WARPS, CHUNK = 64;
   static constexpr int BLOCKS = VC == 64 ? 3 : 2; /* per processor: 168 or 255 registers */
   static constexpr int Q_BYTES = BM * half_row<CHUNK>::BYTES, K_BYTES = BN * half_row<CHUNK>::BYTES;
   static constexpr int V_BYTES = BN * half_row<VC>::BYTES;
@@ -126,9 +126,9 @@ template <class C> FA_DEVICE void half_forward(const fa_attention_params &p) {
 }
 
 /* T: f32, f16 or bf16. */
-template <class T, int VC> struct flex_forward_config_of { typedef half_forward_config<T, VC> type; };
-template <int VC> struct flex_forward_config_of<f32, VC> {
-  struct type : memeff_forward_config<f32, VC, flex_mods> {
+template <class T, int BN, int VC> struct flex_forward_config_of { typedef half_forward_config<T, BN, VC> type; };
+template <int BN, int VC> struct flex_forward_config_of<f32, BN, VC> {
+  struct type : memeff_forward_config<f32, VC, flex_mods, BN> {
     static constexpr int BLOCKS = 1;
   };
 };

@@ -23,8 +23,9 @@ template <class C>
 FA_DEVICE void clear_masked(const fa_memeff_backward_params &p, const memeff_coord &t, void *to,
                             fa_kernel_strides s, int n_cols, int first, int col0, int thread) {
   const fa_attention_params &f = p.forward;
-  const int begin = f.cu_seqlens_k ? load_global(f.cu_seqlens_k + t.batch) : 0;
-  const int end = f.cu_seqlens_k ? load_global(f.cu_seqlens_k + t.batch + 1) : f.seqlen_k;
+  const bool packed = may_have(FA_HAS_LENGTHS) && f.cu_seqlens_k;
+  const int begin = packed ? load_global(f.cu_seqlens_k + t.batch) : 0;
+  const int end = packed ? load_global(f.cu_seqlens_k + t.batch + 1) : f.seqlen_k;
   FA_NO_UNROLL
   for (int i = thread; i < C::BM * C::VC; i += C::THREADS) {
     const int key = begin + first + i / C::VC, col = col0 + i % C::VC;

@@ -177,7 +177,7 @@ template <class C> FA_DEVICE void memeff_backward_queries(const fa_memeff_backwa
   const memeff_operands x = query_operands<C>(p, t);
   const int row = row0 + thread / 32 * 16 + lane / 4;
   const bool works = warp_has_rows(row0, t.seq.len_q, thread);
-  const bool dbias = p.dbias && !p.dbias_sums && col0 == 0;
+  const bool dbias = may_have(FA_HAS_DBIAS) && p.dbias && !p.dbias_sums && col0 == 0;
   if (dbias) clear_dbias<C>(p, t, tiles, row, lane % 4 * 2);
 
   typename C::output_tile dq = {};

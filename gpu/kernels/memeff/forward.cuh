@@ -20,11 +20,11 @@
 namespace fa {
 
 /* T: f32, f16 or bf16. VC: columns of V and O of a block, 64 or 128. MODS: no_mods, or flex_mods for flex
- * calls. */
-template <class T_, int VC_, class MODS_ = no_mods> struct memeff_forward_config {
+ * calls. BN: keys of a tile. */
+template <class T_, int VC_, class MODS_ = no_mods, int BN_ = 64> struct memeff_forward_config {
   typedef T_ T;
   typedef MODS_ MODS;
-  static constexpr int VC = VC_, BM = 128, BN = 64, WARPS = BM / 16, THREADS = 32 * WARPS;
+  static constexpr int VC = VC_, BM = 128, BN = BN_, WARPS = BM / 16, THREADS = 32 * WARPS;
   static constexpr int Q_BYTES = BM * memeff_row<MEMEFF_CHUNK>::BYTES, K_BYTES = BN * memeff_row<MEMEFF_CHUNK>::BYTES;
   static constexpr int V_BYTES = BN * memeff_row<VC>::BYTES;
   static constexpr int Q_AT = 0, K_AT = 2 * Q_BYTES, V_AT = K_AT + 2 * K_BYTES;

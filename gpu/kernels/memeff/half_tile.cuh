@@ -26,7 +26,7 @@ FA_DEVICE void load_half(uint32_t tile, const memeff_rows &from, int row0, int c
     const bool in_range = row < from.n_rows && col < from.n_cols;
     const uint16_t *const at =
         static_cast<const uint16_t *>(from.base) + from.first + (in_range ? row * from.stride + col : 0);
-    if (aligned) {
+    if (rows_are_aligned(aligned)) {
       cp_async16(to, at, in_range);
       continue;
     }

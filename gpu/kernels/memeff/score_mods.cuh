@@ -13,11 +13,11 @@ namespace fa {
 /* The argument of score_mod. */
 FA_DEVICE float scaled_score(const fa_attention_params &p, float product) {
   const float t = multiply(product, p.scale * p.score_sign);
-  return p.softcap > 0.0f ? multiply(p.softcap, tanh_approx(t / p.softcap)) : t;
+  return may_have(FA_HAS_SOFTCAP) && p.softcap > 0.0f ? multiply(p.softcap, tanh_approx(t / p.softcap)) : t;
 }
 /* The derivative of softcap, from its result. */
 FA_DEVICE float softcap_derivative(const fa_attention_params &p, float scaled) {
-  if (!(p.softcap > 0.0f)) return 1.0f;
+  if (!may_have(FA_HAS_SOFTCAP) || !(p.softcap > 0.0f)) return 1.0f;
   const float th = scaled / p.softcap;
   return fmaf(-th, th, 1.0f);
 }
@@ -32,7 +32,8 @@ struct flex_row {
 FA_DEVICE flex_row load_flex_row(const fa_attention_params &p, const memeff_coord &t, int row) {
   flex_row x = {{0, 0}, 0, 0.0f};
   if (row < t.seq.len_q) x = flex_row{limits_of_row<true>(p, t.seq, row), bias_row(p, t, row), 0.0f};
-  if (p.alibi_slopes) x.slope = load_global(p.alibi_slopes + t.batch * p.alibi_batch_stride + t.head);
+  if (may_have(FA_HAS_ALIBI) && p.alibi_slopes)
+    x.slope = load_global(p.alibi_slopes + t.batch * p.alibi_batch_stride + t.head);
   return x;
 }
 
@@ -49,11 +50,11 @@ template <class MODS, class T>
 FA_DEVICE float flex_modified(const fa_attention_params &p, const flex_row &x, const flex_pair &at,
                               float scaled) {
   float logit = MODS::score(p.flex, scaled, at);
-  if (p.alibi_slopes) {
+  if (may_have(FA_HAS_ALIBI) && p.alibi_slopes) {
     const int distance = at.i + at.len_k - at.len_q - at.j;
     logit -= x.slope * static_cast<float>(distance < 0 ? -distance : distance);
   }
-  if (p.bias && is_in_limits(x, at)) logit += load_element(p.bias, x.bias_at + at.j, T());
+  if (may_have(FA_HAS_BIAS) && p.bias && is_in_limits(x, at)) logit += load_element(p.bias, x.bias_at + at.j, T());
   return logit;
 }
 

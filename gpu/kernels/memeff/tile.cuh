@@ -10,7 +10,7 @@
 #ifndef FA_GPU_KERNELS_MEMEFF_TILE_CUH
 #define FA_GPU_KERNELS_MEMEFF_TILE_CUH
 
-#include "gpu/kernels/machine/prim.cuh"
+#include "gpu/kernels/parts/traits.cuh"
 
 namespace fa {
 
@@ -58,7 +58,7 @@ FA_DEVICE void load_memeff_tile(uint32_t tile, const memeff_rows &from, int row0
     const uint32_t to = tile + r * memeff_row<COLS>::BYTES + i % QUADS * 16;
     const bool in_range = row < from.n_rows && col < from.n_cols;
     const int64_t at = from.first + (in_range ? row * from.stride + col : 0);
-    if (is_f32<T>::value && aligned) {
+    if (is_f32<T>::value && rows_are_aligned(aligned)) {
       cp_async16(to, static_cast<const float *>(from.base) + at, in_range);
       continue;
     }

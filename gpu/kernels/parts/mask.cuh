@@ -8,6 +8,7 @@
 
 #include "gpu/kernels/params/attention.h"
 #include "gpu/kernels/parts/bits.cuh"
+#include "gpu/kernels/parts/traits.cuh"
 #include "gpu/kernels/machine/prim.cuh"
 
 namespace fa {
@@ -21,15 +22,15 @@ struct sequence {
 
 FA_DEVICE sequence load_sequence(const fa_attention_params &p, int batch) {
   sequence s = {0, 0, p.seqlen_q, p.seqlen_k, 0};
-  if (p.cu_seqlens_q) {
+  if (may_have(FA_HAS_LENGTHS) && p.cu_seqlens_q) {
     const int q0 = load_global(p.cu_seqlens_q + batch), k0 = load_global(p.cu_seqlens_k + batch);
     s.q_row = q0;
     s.k_row = k0;
     s.len_q = load_global(p.cu_seqlens_q + batch + 1) - q0;
     s.len_k = load_global(p.cu_seqlens_k + batch + 1) - k0;
   }
-  if (p.seqused_k) s.len_k = load_global(p.seqused_k + batch);
-  if (p.leftpad_k) {
+  if (may_have(FA_HAS_LENGTHS) && p.seqused_k) s.len_k = load_global(p.seqused_k + batch);
+  if (may_have(FA_HAS_LENGTHS) && p.leftpad_k) {
     const int pad = load_global(p.leftpad_k + batch);
     s.k_row += pad;
     s.len_k -= pad;
@@ -59,6 +60,7 @@ template <bool CHUNKS = false>
 FA_DEVICE row_limits limits_of_row(const fa_attention_params &p, const sequence &s, int row) {
   const int diagonal = row + s.shift;
   row_limits r = {0, s.len_k};
+  if (!may_have(FA_HAS_WINDOW)) return r;
   if (p.window_left >= 0) r.lo = max_int(0, diagonal - p.window_left);
   if (p.window_right >= 0) r.hi = min_int(s.len_k, diagonal + p.window_right + 1);
   if (CHUNKS && p.chunk > 0) r.lo = max_int(r.lo, first_of_chunk(p.chunk, diagonal));

@@ -31,6 +31,11 @@ const fa_kernel *fa_flex_forward_find(fa_dtype dtype, int64_t head_dim, int64_t 
   return fa_kernel_narrowest(&fa_kernels_flex_forward, dtype, head_dim_v, device);
 }
 
+const fa_kernel *fa_flex_forward_find_short(fa_dtype dtype, const fa_kernel_device *device) {
+  const fa_kernel *k = fa_kernel_of_type(&fa_kernels_flex_forward_short, FA_STEP_FORWARD, dtype);
+  return k && device && k->shared_bytes > device->max_shared_bytes ? NULL : k;
+}
+
 const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seqlen_k, int varlen,
                                         const fa_kernel_device *device) {
   if (!device || !device->hopper) return NULL;

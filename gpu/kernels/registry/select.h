@@ -28,6 +28,8 @@ const fa_kernel *fa_memeff_forward_find(fa_dtype dtype, int64_t head_dim, int64_
  * compiled for them (gpu/kernels/mods/call.cuh), as are all flex kernels. */
 const fa_kernel *fa_flex_forward_find(fa_dtype dtype, int64_t head_dim, int64_t head_dim_v,
                                       const fa_kernel_device *device);
+/* The one for short problems (FA_FLEX_SHORT). */
+const fa_kernel *fa_flex_forward_find_short(fa_dtype dtype, const fa_kernel_device *device);
 
 /* Keys of a call for which larger key blocks pay. */
 #define FA_HOPPER_LONG 4096
