@@ -32,6 +32,7 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   kv->splits = p->splits;
   kv->quantized = p->quantized.present;
   if (kv->quantized) kv->cache_dtype = p->quantized.dtype;
+  kv->quantizes_new = p->quantized.quantizes_new;
   kv->descales_of_slots = p->quantized.present && p->quantized.per > FA_PER_HEAD;
   if (kv->descales_of_slots) a->k_descale = a->v_descale = descale;
   kv->v_in_k = c->v_in_k;
