@@ -1,7 +1,7 @@
 /* Speed of reading a cache when one or a few rows attend to it: bench_kv [row ...], where a row is
  * D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits]]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
- * each head's keys are contiguous; D 576: V is the first 512 columns of K; bits 8: the cache is of e4m3. Without arguments, the rows of
- * docs/notes/performance.md. Prints GB/s of keys and values: of one call between two events (median), and of
+ * each head's keys are contiguous; D 576: V is the first 512 columns of K; bits 8: the cache is of e4m3. Without
+ * arguments, the rows of docs/notes/performance.md, and two of docs/notes/results.md. Prints GB/s of keys and values: of one call between two events (median), and of
  * consecutive calls in a graph, which excludes the cost of submitting them; then TFLOP/s of those, and how much of the
  * speed it is that an H100's memory and tensor cores allow. */
 #include "gpu/cuda/target.h"
