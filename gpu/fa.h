@@ -25,7 +25,9 @@
  * batch and heads, with 4 bytes of workspace for each element of the sum.
  * KV cache (fa_forward_kvcache): 16-bit elements; head_dim a multiple of 8 up to 576, head_dim_v one up to 512;
  * softcap, ALiBi, every mask and packed queries; V as columns of K; no p_debug. The fast kernels are
- * those of head dims up to 256 that are the same for q and v. With a bias, dropout or flex, float32 or other head dims
+ * those of head dims up to 256 that are the same for q and v. Caches of 8 bits (fa_inference.quantized) go with every mask,
+ * softcap, ALiBi, sinks, splits, pages and packed queries; their head_dim is a multiple of 16 up to 256, and the same for v.
+ * With a bias, dropout or flex, float32 or other head dims
  * the kernels of ordinary keys do the work, with what they take and without splits; of pages, of cache rows by
  * cache_batch_idx and beside packed queries they are given a copy of all keys in the workspace.
  * Eight bits (fa_attention.e4m3): forward calls on compute capability 9.0 (Hopper). Head dims are multiples of 16 up to 256,
@@ -262,6 +264,16 @@ typedef struct fa_inference {
                                   Not with a mask, leftpad_k, cache_batch_idx, alibi_slopes or rotary_dim [NULL] */
   const int32_t *topk_length;  /* [batch]: only so many first entries of the lists count [NULL: all] */
   int64_t topk;                /* entries of a list [0] */
+  bool quantized;              /* the caches are of cache_dtype, bytes that strides count. What is stored times its descale
+                                  is the value: those of sequences and KV heads are fa_attention.k_descale and v_descale,
+                                  with the strides there. Queries have 16 bits [false] */
+  fa_dtype cache_dtype;        /* of quantized caches: FA_E4M3, FA_E5M2 or FA_I8 [FA_E4M3] */
+  bool descales_of_slots;      /* k_descale and v_descale are [cache_rows, slots, heads_kv], of where a key is stored:
+                                  descale_batch_stride is from row to row, or page to page; not with n_new [false] */
+  int64_t descale_slot_stride; /* elements from slot to slot; 0: one for all slots of a page, or row [0] */
+  bool quantizes_new;          /* k_new and v_new are of dtype; the call stores each number divided by its descale, in
+                                  float32, and rounded to nearest, ties to even; beyond the largest number the largest.
+                                  Otherwise they are of cache_dtype, and stored as they are [false] */
 } fa_inference;
 
 /* Partial states: the O and LSE of attention over parts of the keys, which fa_merge makes one of (docs/reference/semantics.md,

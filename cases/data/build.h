@@ -80,7 +80,8 @@ double fa_fill_normal(const fa_fill_row *r, int64_t d, int lane);
 /* value[n]: the row before it is rounded to the tensor's dtype. */
 void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n);
 /* What is stored of a row's values, before it is rounded: they are divided by the row's descale if the tensor has
- * some, and rounded to whole numbers for i8. index: the row's in the tensor, without the column. */
+ * some, and rounded to whole numbers for i8. New keys that a call quantises are moved to where it cannot matter how it
+ * divides. index: the row's in the tensor, without the column. */
 void fa_quantize_row(const fa_fill_row *row, const fa_tensor *stored, const int64_t *index, double *value);
 /* Writes a row of q, k or k_new under a fill that shapes logits; false if the fill does not. */
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n);

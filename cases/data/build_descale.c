@@ -103,8 +103,25 @@ static bool is_of_stored_numbers(fa_fill fill) {
   return fill == FA_FILL_DENORMAL || fill == FA_FILL_NEAR_MAX || fill == FA_FILL_EDGES;
 }
 
+/* Numbers that the call will quantise: so that what is stored of them does not depend on how it divides. */
+static void avoid_doubt(const fa_fill_row *row, const fa_tensor *stored, const int64_t *index,
+                        double *value) {
+  const fa_problem *p = &row->c->problem;
+  const fa_tensor_id cache = row->id == FA_T_K_NEW ? FA_T_K : FA_T_V;
+  const double descale = fa_descale_of_row(p, row->set, cache, row->b, row->h, index);
+  for (int64_t d = 0; d < stored->shape[stored->rank - 1]; ++d) {
+    char bits[8];
+    fa_store(stored->dtype, bits, value[d]);
+    value[d] = fa_load(stored->dtype, bits);
+    while (fa_quantised_doubt(p->quantized.dtype, value[d], descale) > 0)
+      value[d] += copysign(2 * fa_half_ulp(stored->dtype, value[d]), value[d]);
+  }
+}
+
 void fa_quantize_row(const fa_fill_row *row, const fa_tensor *stored, const int64_t *index, double *value) {
   const int64_t n = stored->shape[stored->rank - 1];
+  if (row->c->problem.quantized.quantizes_new && (row->id == FA_T_K_NEW || row->id == FA_T_V_NEW))
+    avoid_doubt(row, stored, index, value);
   if (fa_tensor_descale_of(&row->c->problem, row->id) == FA_T_COUNT) return;
   if (!is_of_stored_numbers(row->fill)) {
     /* NaN: rows share memory, and this one is not read */

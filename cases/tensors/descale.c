@@ -19,6 +19,20 @@ double fa_descale_of_row(const fa_problem *p, const fa_tensors *set, fa_tensor_i
   return fa_tensor_get(&set->t[descale], at[fa_descale_per_of(p, descale)]);
 }
 
+double fa_quantised(fa_dtype t, double x) {
+  if (t == FA_E4M3) return fa_e4m3_to_f32(fa_f64_to_e4m3(x, FA_OVERFLOW_SATURATES));
+  if (t == FA_E5M2) return fa_e5m2_to_f32(fa_f64_to_e5m2(x, FA_OVERFLOW_SATURATES));
+  return fmin(fmax(rint(x), -128), 127);
+}
+
+double fa_quantised_doubt(fa_dtype t, double value, double descale) {
+  int exponent;
+  const double x = value / descale, error = fabs(x) * 0x1.01p-23; /* two roundings */
+  if (frexp(descale, &exponent) == 0.5) return 0;                 /* none: a power of two */
+  const double near = fa_quantised(t, x);
+  return fmax(fabs(fa_quantised(t, x + error) - near), fabs(fa_quantised(t, x - error) - near));
+}
+
 /* NaN compares as neither. */
 static void extremes(const fa_problem *p, const fa_tensors *set, fa_tensor_id id, double *least,
                      double *most) {

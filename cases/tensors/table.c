@@ -144,10 +144,10 @@ bool fa_tensor_has_parts(fa_tensor_id id) {
 }
 
 fa_tensor_id fa_tensor_descale_of(const fa_problem *p, fa_tensor_id id) {
-  const bool keys = p->quantized.present;
+  const bool keys = p->quantized.present, fresh = keys && !p->quantized.quantizes_new;
   if (id == FA_T_Q && p->quantized.queries) return FA_T_Q_DESCALE;
-  if (keys && (id == FA_T_K || id == FA_T_K_NEW)) return FA_T_K_DESCALE;
-  return keys && (id == FA_T_V || id == FA_T_V_NEW) ? FA_T_V_DESCALE : FA_T_COUNT;
+  if ((keys && id == FA_T_K) || (fresh && id == FA_T_K_NEW)) return FA_T_K_DESCALE;
+  return (keys && id == FA_T_V) || (fresh && id == FA_T_V_NEW) ? FA_T_V_DESCALE : FA_T_COUNT;
 }
 
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id) {

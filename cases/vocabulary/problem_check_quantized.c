@@ -33,7 +33,7 @@ static fa_status check_words(const fa_quantized *q, fa_error *err) {
 fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
   const fa_quantized *q = &p->quantized;
   if (!q->present) {
-    if (q->dtype || q->queries || q->per || q->values)
+    if (q->dtype || q->queries || q->per || q->values || q->quantizes_new)
       BAD("$.quantized: nothing is, but there are words about it");
     return FA_OK;
   }
@@ -46,6 +46,8 @@ fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
   if (key) BAD("$.%s: not together with quantized, operands of 8 bits", key);
   if (q->per == FA_PER_PAGE && p->kvcache.page_size == 0)
     BAD("$.quantized.descale: \"page\", but there are no pages (kvcache.page_size is 0)");
+  if (q->quantizes_new && p->kvcache.n_new == 0)
+    BAD("$.quantized.quantize_new: true, but there are no new keys (kvcache.new)");
   if (q->per >= FA_PER_TOKEN && p->kvcache.n_new > 0)
     BAD("$.quantized.descale: \"%s\", but new keys bring no descales with them (kvcache.new)",
         fa_descale_per_name(q->per));

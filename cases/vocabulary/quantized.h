@@ -36,6 +36,8 @@ typedef struct fa_quantized {
   bool queries;   /* Q too; otherwise it has the problem's type. Not in FA_I8 */
   fa_descale_per per;
   fa_descale_values values;
+  bool
+      quantizes_new; /* new keys and values of a cache have the problem's type, and the call stores them in 8 bits */
 } fa_quantized;
 
 const char *fa_descale_per_name(fa_descale_per per); /* "tensor", "head", "token", "page"; "?" out of range */

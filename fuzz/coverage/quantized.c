@@ -17,4 +17,5 @@ void fa_coverage_quantized(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: a cache in int8", keys && cache && q->dtype == FA_I8);
   fa_coverage_see(v, FA_COVER_CACHE, 20, "8 bits: descales of pages", has && q->per == FA_PER_PAGE);
   fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: new keys", cache && p->kvcache.n_new > 0);
+  fa_coverage_see(v, FA_COVER_CACHE, 20, "8 bits: new keys that are quantised", q->quantizes_new);
 }

@@ -29,6 +29,7 @@ void fa_gen_quantized(fa_gen *g) {
   if (p->kvcache.n_new > 0 && q->per > FA_PER_HEAD) q->per = FA_PER_HEAD;
   if (fa_rng_chance(&r, 0.25)) q->values = fa_rng_chance(&r, 0.8) ? FA_DESCALES_POWERS : FA_DESCALES_ONE;
   make_room(p, q->queries);
+  q->quantizes_new = p->kvcache.n_new > 0 && fa_rng_chance(&r, 0.5);
 }
 
 void fa_gen_quantized_fills(fa_gen *g) {

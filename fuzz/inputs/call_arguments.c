@@ -156,6 +156,13 @@ static const argument arguments[] = {
     AT(INTEGER, cache.topk),
     AT(POINTER, cache.topk_indices),
     AT(POINTER, cache.topk_length),
+    AT(FLAG, cache.quantized),
+    AT(CHOICE, cache.cache_dtype),
+    AT(FLAG, cache.descales_of_slots),
+    AT(FLAG, cache.quantizes_new),
+    AT(STRIDE, cache.descale_slot_stride),
+    AT(POINTER, a.k_descale),
+    AT(POINTER, a.v_descale),
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof *arguments };
 _Static_assert(N_ARGUMENTS <= 256, "a change has a byte for it");

@@ -25,6 +25,7 @@ static void clip(int32_t *x, int64_t limit) {
 /* Limits every sequence's lengths to the tensors'. */
 static void fit_lengths(fa_problem *p) {
   fa_kvcache *kv = &p->kvcache;
+  if (kv->n_new == 0) p->quantized.quantizes_new = false;
   fit_array(&p->seqused_k, p->batch);
   fit_array(&p->leftpad_k, p->batch);
   fit_array(&kv->len, p->batch);

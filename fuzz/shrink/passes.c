@@ -138,6 +138,7 @@ FEATURE(descale_tensors, p->quantized.per, p->quantized.per = FA_PER_TENSOR)
 FEATURE(descale_heads, p->quantized.per > FA_PER_HEAD, p->quantized.per = FA_PER_HEAD)
 FEATURE(descales_one, p->quantized.present && p->quantized.values != FA_DESCALES_ONE,
         p->quantized.values = FA_DESCALES_ONE)
+FEATURE(store_new, p->quantized.quantizes_new, p->quantized.quantizes_new = false)
 FEATURE(drop_sinks, p->sinks.present, p->sinks = (fa_sinks){0})
 FEATURE(drop_sinks_grad, p->sinks.grad, p->sinks.grad = false)
 FEATURE(sinks_in_lse, p->sinks.present && !p->sinks.in_lse, p->sinks.in_lse = true)
@@ -184,7 +185,8 @@ static feature_edit *const features[] = {
     drop_hidden,      make_chain,          drop_base,          drop_parts_dtype, drop_sinks,
     drop_sinks_grad,  sinks_in_lse,        drop_latent,        drop_topk,        drop_none,
     drop_none_at,     drop_repeated,       drop_empty_lists,   drop_beyond,      drop_list_length,
-    drop_lse_padding, drop_quantized,      descale_tensors,    descale_heads,    descales_one};
+    drop_lse_padding, drop_quantized,      descale_tensors,    descale_heads,    descales_one,
+    store_new};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

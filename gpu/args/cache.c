@@ -6,6 +6,7 @@
 void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   static const int32_t present[1];
   static const uint16_t table[1];
+  static const float descale[1];
   const fa_kvcache *c = &p->kvcache;
   fa_args_common(p, a);
   fa_inference_init(kv);
@@ -29,6 +30,11 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   kv->rotary_interleaved = c->rotary_interleaved;
   if (c->rotary_dim > 0) kv->rotary_cos = kv->rotary_sin = table;
   kv->splits = p->splits;
+  kv->quantized = p->quantized.present;
+  if (kv->quantized) kv->cache_dtype = p->quantized.dtype;
+  kv->quantizes_new = p->quantized.quantizes_new;
+  kv->descales_of_slots = p->quantized.present && p->quantized.per > FA_PER_HEAD;
+  if (kv->descales_of_slots) a->k_descale = a->v_descale = descale;
   kv->v_in_k = c->v_in_k;
   if (p->topk.present) {
     kv->topk_indices = present;
@@ -43,10 +49,11 @@ static fa_strides strides_of(const fa_tensor *t) {
   return (fa_strides){t->stride[0], t->stride[1], t->stride[2]};
 }
 
-/* [any, slots, heads_kv, columns] of the problem's type. */
-static const char *check_keys(const fa_problem *p, const fa_tensor *x, int64_t slots, int64_t columns) {
+/* [any, slots, heads_kv, columns] of a type. */
+static const char *check_keys(const fa_problem *p, const fa_tensor *x, fa_dtype dtype, int64_t slots,
+                              int64_t columns) {
   if (!x->data) return "a cache, new k or new v is missing";
-  if (x->dtype != p->dtype || x->rank != 4)
+  if (x->dtype != dtype || x->rank != 4)
     return "a cache, new k or new v has another dtype or rank than the problem says";
   if (x->shape[1] != slots || x->shape[2] != p->heads_kv || x->shape[3] != columns)
     return "a cache, new k or new v has another shape than the problem says";
@@ -59,8 +66,9 @@ static const char *check_ints(const fa_tensor *x, int rank) {
 }
 
 static const char *take_new(const fa_problem *p, const fa_tensor *x, fa_inference *kv) {
-  const char *why = check_keys(p, &x[FA_T_K_NEW], kv->n_new, p->head_dim);
-  if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V_NEW], kv->n_new, p->head_dim_v);
+  const fa_dtype dtype = kv->quantized && !kv->quantizes_new ? kv->cache_dtype : p->dtype;
+  const char *why = check_keys(p, &x[FA_T_K_NEW], dtype, kv->n_new, p->head_dim);
+  if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V_NEW], dtype, kv->n_new, p->head_dim_v);
   if (why) return why;
   kv->k_new = x[FA_T_K_NEW].data;
   kv->k_new_stride = strides_of(&x[FA_T_K_NEW]);
@@ -78,6 +86,24 @@ static const char *take_rotary(const fa_problem *p, const fa_tensor *x, fa_infer
   kv->rotary_cos = x[FA_T_ROTARY_COS].data;
   kv->rotary_sin = x[FA_T_ROTARY_SIN].data;
   kv->rotary_rows = x[FA_T_ROTARY_COS].shape[0];
+  return NULL;
+}
+
+/* [1], [B, Hk], [rows, slots, Hk] or [pages, Hk]. */
+static const char *take_descales(const fa_problem *p, const fa_tensor *x, fa_attention *a, fa_inference *kv) {
+  const fa_tensor *k = &x[FA_T_K_DESCALE], *v = &x[FA_T_V_DESCALE];
+  static const int ranks[FA_N_DESCALES] = {1, 2, 3, 2};
+  const int rank = ranks[p->quantized.per];
+  if (!k->data || !v->data) return "descales of k or v are missing";
+  if (k->dtype != FA_F32 || v->dtype != FA_F32 || k->rank != rank || v->rank != rank)
+    return "descales of k or v are not f32, or of another rank";
+  for (int i = 0; i < rank; ++i)
+    if (k->stride[i] != v->stride[i]) return "descales of k and v differ in strides";
+  a->k_descale = (const float *)(const void *)k->data;
+  a->v_descale = (const float *)(const void *)v->data;
+  a->descale_batch_stride = rank > 1 ? k->stride[0] : 0;
+  a->descale_head_stride = rank > 1 ? k->stride[rank - 1] : 0;
+  kv->descale_slot_stride = rank == 3 ? k->stride[1] : 0;
   return NULL;
 }
 
@@ -118,14 +144,16 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   const int64_t slots = kv->block_table ? kv->page_size : p->seqlen_k;
   const char *why = fa_args_outer_tensors(p, t, a);
   if (!why && a->cu_seqlens_q && !x[FA_T_CU_SEQLENS_Q].data) why = "cu_seqlens_q is missing";
-  if (!why) why = check_keys(p, &x[FA_T_K], slots, p->head_dim);
-  if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V], slots, p->head_dim_v);
+  const fa_dtype dtype = kv->quantized ? kv->cache_dtype : p->dtype;
+  if (!why) why = check_keys(p, &x[FA_T_K], dtype, slots, p->head_dim);
+  if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V], dtype, slots, p->head_dim_v);
   if (!why && !kv->v_in_k && x[FA_T_K].shape[0] != x[FA_T_V].shape[0])
     why = "the caches of k and v differ in rows or pages";
   if (!why) why = take_places(x, kv);
   if (!why && kv->n_new > 0) why = take_new(p, x, kv);
   if (!why && kv->rotary_dim > 0) why = take_rotary(p, x, kv);
   if (!why && kv->topk_indices) why = take_lists(p, x, a, kv);
+  if (!why && kv->quantized) why = take_descales(p, x, a, kv);
   if (why) return why;
   a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
   kv->k_cache = x[FA_T_K].data;

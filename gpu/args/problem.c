@@ -36,7 +36,7 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   a->dropout_scheme = p->family == FA_MEMEFF ? FA_DROPOUT_LINEAR : FA_DROPOUT_TILED;
   a->dropout_seed = p->dropout.seed;
   a->dropout_offset = p->dropout.offset;
-  a->e4m3 = p->quantized.present;
+  a->e4m3 = p->quantized.present && p->family != FA_KVCACHE;
   if (p->bias.present) a->bias = bias;
   if (p->leftpad_k.n) a->leftpad_k = present;
   if (p->alibi.present) a->alibi_slopes = slopes;
@@ -121,7 +121,8 @@ static const char *check_rows(const fa_problem *p, const fa_tensor *x, bool is_q
 
 /* Q, K or V. */
 static const char *check_operand(const fa_problem *p, const fa_tensor *x, bool is_query, int64_t head_dim) {
-  return check_rows_of(p, x, p->quantized.present ? p->quantized.dtype : p->dtype, is_query, head_dim);
+  const bool eight = p->quantized.present && (!is_query || p->quantized.queries);
+  return check_rows_of(p, x, eight ? p->quantized.dtype : p->dtype, is_query, head_dim);
 }
 
 static const char *check_lse(const fa_problem *p, const fa_tensor *x) {

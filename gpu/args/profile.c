@@ -105,6 +105,14 @@ static void flash_profile(const fa_problem *p, const plans *x, bool hopper, fa_p
   if (x->backward.family == FA_PLAN_MEMEFF) out->name = "flash-memeff";
 }
 
+/* Over a cache of 8 bits: its numbers become elements exactly, and descales are multiplied by in f32. */
+static void add_cache_descales(const fa_problem *p, fa_profile *out) {
+  fa_arithmetic a;
+  if (!p->quantized.present) return;
+  FA_ASSERT(fa_arithmetic_named("mma-hopper", p->dtype, &a));
+  fa_arithmetic_add_descales(&a, p->dtype, false, p->quantized.per > FA_PER_HEAD, out);
+}
+
 /* The kernels for e4m3: their own maximum is the newest, and descales are multiplied by in f32. */
 static void eight_profile(const fa_problem *p, fa_profile *out) {
   const fa_dtype dtype = fa_problem_operand_dtype(p);
@@ -123,7 +131,7 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *d
     out->exp_scaled = false;
     return;
   }
-  if (p->quantized.present) {
+  if (p->quantized.present && p->family != FA_KVCACHE) {
     eight_profile(p, out);
     return;
   }
@@ -140,6 +148,7 @@ void fa_args_profile(const fa_problem *p, bool hopper, const fa_kernel_device *d
   case FA_PLAN_CACHE: /* or over ordinary keys that are split, with the flash kernels' backward */
     out->max_splits = x.n_splits;
     out->max_rounded = x.is_hopper && keeps_maximum(p);
+    add_cache_descales(p, out);
     if (x.block_m) fa_profile_add_keys_in_memory(out, x.block_m);
     break;
   default:

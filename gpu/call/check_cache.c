@@ -115,6 +115,7 @@ fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, 
     status = fa_fail(err, FA_ERR_INPUT, "cache_seqlens is NULL");
   if (status == FA_OK) status = check_pages(a, kv, err);
   if (status == FA_OK) status = check_topk(a, kv, err);
+  if (status == FA_OK) status = fa_cache_check_quantized(a, kv, err);
   return status == FA_OK ? check_rotary(a, kv, err) : status;
 }
 
@@ -138,7 +139,8 @@ static fa_status check_arrays(const fa_attention *a, const fa_inference *kv, fa_
 
 fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, fa_error *err) {
   fa_status status = check_arrays(a, kv, err);
-  const int bytes = fa_attention_element_bytes(a);
+  const int bytes = fa_attention_element_bytes(a), cached = fa_cache_element_bytes(a, kv),
+            fresh = fa_cache_new_bytes(a, kv);
   const int64_t slots = kv->block_table ? kv->page_size : a->seqlen_k, dim = a->head_dim,
                 dim_v = fa_attention_head_dim_v(a);
   const bool put = kv->n_new > 0;
@@ -149,12 +151,12 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
     fa_extent x;
   } all[] = {
       {kv->cache_rows == 0,
-       {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, bytes, put}},
+       {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, cached, put}},
       {kv->cache_rows == 0 || kv->v_in_k,
-       {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv, dim_v, bytes, put}},
-      {false, {"k_new", kv->k_new, kv->k_new_stride, a->batch, kv->n_new, a->heads_kv, dim, bytes, false}},
+       {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv, dim_v, cached, put}},
+      {false, {"k_new", kv->k_new, kv->k_new_stride, a->batch, kv->n_new, a->heads_kv, dim, fresh, false}},
       {kv->v_in_k,
-       {"v_new", kv->v_new, kv->v_new_stride, a->batch, kv->n_new, a->heads_kv, dim_v, bytes, false}},
+       {"v_new", kv->v_new, kv->v_new_stride, a->batch, kv->n_new, a->heads_kv, dim_v, fresh, false}},
       {false, {"q", a->q, a->q_stride, batch, rows, a->heads_q, dim, bytes, false}},
       {false, {"o", a->o, a->o_stride, batch, rows, a->heads_q, dim_v, bytes, true}},
       {false, fa_lse_extent(a, "lse", a->lse, a->lse_stride, true)},

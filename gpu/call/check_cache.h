@@ -11,6 +11,11 @@
 /* Checks sizes, numbers and features: everything that needs no tensors; of a pointer only whether it is
  * NULL. */
 fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, fa_error *err);
+/* Part of it: what a cache of 8 bits is not together with. */
+fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv, fa_error *err);
+/* Of an element of the caches, and of new keys and values. */
+int fa_cache_element_bytes(const fa_attention *a, const fa_inference *kv);
+int fa_cache_new_bytes(const fa_attention *a, const fa_inference *kv);
 /* Checks pointers and strides of a call that passed the first check. */
 fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, fa_error *err);
 

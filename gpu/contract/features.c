@@ -212,6 +212,10 @@ static bool has_descales_of_tokens(const fa_problem *p) {
   return p->quantized.per >= FA_PER_TOKEN;
 }
 
+static bool quantizes_new_keys(const fa_problem *p) {
+  return p->quantized.quantizes_new;
+}
+
 static const fa_feature features[] = {
     {"causal", is_causal, FA_FEATURE_NAMED, "a causal mask"},
     {"window", is_window, FA_FEATURE_NAMED, "a mask with a left or right edge"},
@@ -275,6 +279,8 @@ static const fa_feature features[] = {
      "keys and values of 8 bits beside queries of 16: k_descale, v_descale, for tensors or heads"},
     {"quantized_tokens", has_descales_of_tokens, FA_FEATURE_LISTED,
      "descales for tokens and heads, or for pages"},
+    {"quantized_append", quantizes_new_keys, FA_FEATURE_LISTED,
+     "new keys and values of 16 bits, which the call stores in 8"},
     {"captures_bool", has_captures_bool, FA_FEATURE_LISTED, "buffers of bool"},
     {"captures_i64", has_captures_i64, FA_FEATURE_LISTED, "buffers of int64"},
     {"captures_half", has_captures_half, FA_FEATURE_LISTED, "buffers of f16 and bf16"},

@@ -34,6 +34,23 @@ static int64_t queries(const fa_attention *a) {
   return a->cu_seqlens_q ? a->total_q : a->batch * a->seqlen_q;
 }
 
+/* Slots and rows of a cache of 8 bits begin on 16 bytes. */
+static bool are_bytes_aligned(const void *data, fa_strides s) {
+  return (uintptr_t)data % 16 == 0 && s.batch % 16 == 0 && s.row % 16 == 0 && s.head % 16 == 0;
+}
+
+static bool is_cache_aligned(const fa_attention *a, const fa_inference *kv, const void *data, fa_strides s) {
+  return kv->quantized ? are_bytes_aligned(data, s) : fa_cache_is_aligned(a, data, s);
+}
+
+static fa_cache_descales descales_of(const fa_attention *a, const fa_inference *kv) {
+  return (fa_cache_descales){
+      .k = a->k_descale,
+      .v = a->v_descale,
+      .stride = {a->descale_batch_stride, kv->descale_slot_stride, a->descale_head_stride},
+      .of_slots = kv->descales_of_slots};
+}
+
 static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cache_params *p) {
   fa_cache_params_fill(a, p);
   p->k = (const uint16_t *)kv->k_cache;
@@ -54,6 +71,7 @@ static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cac
     p->topk = (int)kv->topk;
   }
   if (rotates_queries(a, kv)) p->q_stride = fa_kernel_strides_of(queries_stride(a), true);
+  if (kv->quantized) p->descale = descales_of(a, kv);
 }
 
 static void fill_part(const fa_attention *a, fa_cache_append_params *p, int part, const void *from,
@@ -82,6 +100,8 @@ static void fill_append(const fa_attention *a, const fa_inference *kv, fa_cache_
   p->cu_seqlens_q = a->cu_seqlens_q;
   p->rotary_interleaved = kv->rotary_interleaved;
   p->queries_move = a->window_left >= 0 || a->window_right >= 0;
+  p->quantises = kv->quantizes_new;
+  p->descale = descales_of(a, kv);
   fill_part(a, p, FA_CACHE_Q, a->q, of_queries(a, a->q_stride), NULL, queries_stride(a), a->seqlen_q,
             a->heads_q);
   fill_part(a, p, FA_CACHE_K, kv->k_new, kv->k_new_stride, kv->k_cache, kv->k_cache_stride, kv->n_new,
@@ -93,26 +113,29 @@ static void fill_append(const fa_attention *a, const fa_inference *kv, fa_cache_
 /* ---- launches ---- */
 
 /* Of parts [first, end) of p, which have p->head_dim columns. */
-static void add_parts(const fa_attention *a, fa_cache_append_params *p, int first, int end, fa_plan *out) {
+static void add_parts(const fa_attention *a, const fa_inference *kv, fa_cache_append_params *p, int first,
+                      int end, fa_plan *out) {
   int64_t most = 0;
   p->first_part = first;
   for (int i = first; i < end; ++i)
     if ((int64_t)p->rows[i] * p->heads[i] > most) most = (int64_t)p->rows[i] * p->heads[i];
-  const bool by_elements = fa_cache_goes_by_elements(a);
+  const bool by_elements = kv->quantized || fa_cache_goes_by_elements(a);
   int64_t blocks =
       fa_blocks_of(most * (by_elements ? p->head_dim : p->head_dim / 8), FA_CACHE_APPEND_THREADS);
   if (blocks > FA_CACHE_APPEND_MAX_GRID_X) blocks = FA_CACHE_APPEND_MAX_GRID_X;
-  fa_launch *l = fa_plan_add(out, *fa_cache_append_find(a->dtype, by_elements), blocks, end - first, a->batch,
-                             FA_CACHE_APPEND_THREADS, 0, p);
+  const fa_kernel_entry *k = kv->quantized ? fa_cache_append_eight_find(kv->cache_dtype, a->dtype)
+                                           : fa_cache_append_find(a->dtype, by_elements);
+  fa_launch *l = fa_plan_add(out, *k, blocks, end - first, a->batch, FA_CACHE_APPEND_THREADS, 0, p);
   l->writes = FA_WRITES(FA_T_K) | FA_WRITES(FA_T_V) | FA_WRITES_WORKSPACE;
 }
 
 /* Values of another width than keys have a launch of their own; values in K have none. */
-static void add_values(const fa_attention *a, const fa_cache_append_params *keys, fa_plan *out) {
+static void add_values(const fa_attention *a, const fa_inference *kv, const fa_cache_append_params *keys,
+                       fa_plan *out) {
   fa_cache_append_params *p = fa_plan_params(out, sizeof *p);
   *p = *keys;
   p->head_dim = (int)fa_attention_head_dim_v(a);
-  add_parts(a, p, FA_CACHE_V, FA_CACHE_PARTS, out);
+  add_parts(a, kv, p, FA_CACHE_V, FA_CACHE_PARTS, out);
 }
 
 /* Returns the copy of q that is rotated; NULL where q stays, or the workspace is not there yet. */
@@ -127,12 +150,12 @@ static const uint16_t *add_append(const fa_call *call, fa_plan *out) {
   if (rotates)
     p->to[FA_CACHE_Q] =
         fa_plan_reserve(out, call, queries(a) * a->heads_q * a->head_dim * fa_attention_element_bytes(a));
-  add_parts(a, p, rotates ? FA_CACHE_Q : FA_CACHE_K,
+  add_parts(a, kv, p, rotates ? FA_CACHE_Q : FA_CACHE_K,
             !grows  ? FA_CACHE_K
             : alike ? FA_CACHE_PARTS
                     : FA_CACHE_V,
             out);
-  if (grows && !alike && !kv->v_in_k) add_values(a, p, out);
+  if (grows && !alike && !kv->v_in_k) add_values(a, kv, p, out);
   return p->to[FA_CACHE_Q];
 }
 
@@ -155,13 +178,16 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
   const bool copied = rotates_queries(a, kv); /* q, to where rows are aligned */
   out->family = FA_PLAN_CACHE;
   out->aligned = (copied || fa_rows_are_aligned(a, a->q, a->q_stride)) &&
-                 fa_cache_is_aligned(a, kv->k_cache, kv->k_cache_stride) &&
-                 (kv->v_in_k || fa_cache_is_aligned(a, kv->v_cache, kv->v_cache_stride)) &&
+                 is_cache_aligned(a, kv, kv->k_cache, kv->k_cache_stride) &&
+                 (kv->v_in_k || is_cache_aligned(a, kv, kv->v_cache, kv->v_cache_stride)) &&
                  fa_rows_are_aligned(a, a->o, a->o_stride);
   const fa_cache_kernel *k = fa_cache_kernel_of(a, kv, out->aligned, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;
   out->is_hopper = fa_latent_is(k);
-  out->name = out->is_hopper ? "hopper_latent" : k->ability.large ? "cache_large" : "cache_forward";
+  out->name = out->is_hopper           ? "hopper_latent"
+              : k->ability.large       ? "cache_large"
+              : k->ability.cache_dtype ? "cache_eight"
+                                       : "cache_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);
   const uint16_t *rotated = add_append(call, out);
   if (fa_attention_is_empty(a)) return FA_OK;

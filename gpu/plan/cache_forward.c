@@ -36,6 +36,7 @@ static int64_t row_blocks(const fa_attention *a, const fa_inference *kv, int blo
 static fa_cache_ability wanted_of(const fa_attention *a, const fa_inference *kv, bool aligned) {
   const int64_t rows = sharing_rows(a, kv);
   return (fa_cache_ability){.bf16 = a->dtype == FA_BF16,
+                            .cache_dtype = kv && kv->quantized ? (int)kv->cache_dtype : 0,
                             .head_dim = (int)fa_attention_widest(a),
                             .large =
                                 has_v_in_k(kv) || has_lists(kv) || fa_attention_head_dim_v(a) != a->head_dim,
@@ -116,7 +117,7 @@ static fa_cache_work work_of(const fa_call *call, const fa_cache_kernel *k) {
   return (fa_cache_work){
       .tiles = fa_cache_tiles(a, call->cache, k->block_m),
       .key_blocks = fa_blocks_of(has_lists(call->cache) ? call->cache->topk : a->seqlen_k, k->block_n),
-      .block_bytes = (int64_t)k->block_n * columns_of_key(call) * 2,
+      .block_bytes = (int64_t)k->block_n * columns_of_key(call) * (k->ability.cache_dtype ? 1 : 2),
       .n_processors = call->n_processors,
       .blocks_per_processor = k->blocks_per_processor,
       .sharing = is_latent ? row_blocks(a, call->cache, k->block_m) : 1,

@@ -26,8 +26,8 @@ static bool has_whole_pieces(const fa_inference *kv, const fa_kernel *k) {
 static bool is_possible(const fa_call *call, const fa_cache_kernel *portable, const fa_plan *out) {
   const fa_attention *a = call->a;
   const fa_inference *kv = call->cache;
-  return out->aligned && !portable->ability.large && a->scale > 0 && a->chunk == 0 && !a->mask_bits &&
-         !a->alibi_slopes && a->softcap == 0 && !a->cu_seqlens_k && a->seqlen_k > 0 &&
+  return out->aligned && !portable->ability.large && !kv->quantized && a->scale > 0 && a->chunk == 0 &&
+         !a->mask_bits && !a->alibi_slopes && a->softcap == 0 && !a->cu_seqlens_k && a->seqlen_k > 0 &&
          !(a->leftpad_k && kv->block_table) && kv->splits <= 1;
 }
 

@@ -21,6 +21,7 @@ void fa_gradients_init(fa_gradients *g) {
 
 void fa_inference_init(fa_inference *kv) {
   memset(kv, 0, sizeof *kv);
+  kv->cache_dtype = FA_E4M3;
 }
 
 void fa_states_init(fa_states *s) {

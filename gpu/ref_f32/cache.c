@@ -49,8 +49,10 @@ void fa_f32_append(const fa_problem *p, fa_tensors *t, float *row) {
         /* the new rows are indexed by the sequence itself, not through the cache: fa_f32_q_row fits */
         fa_f32_load(k_new->dtype, fa_f32_q_row(p, k_new, &e, h, n), k_new->stride[3], p->head_dim, row);
         if (p->kvcache.rotary_dim > 0) fa_f32_rotate(p, t, at, row);
+        fa_f32_quantise_k(p, t, k, &e, h, at, row);
         fa_f32_store(k->dtype, fa_f32_k_row(p, t, k, &e, h, at), k->stride[3], p->head_dim, row);
         fa_f32_load(v_new->dtype, fa_f32_q_row(p, v_new, &e, h, n), v_new->stride[3], p->head_dim_v, row);
+        fa_f32_quantise_k(p, t, v, &e, h, at, row);
         fa_f32_store(v->dtype, fa_f32_k_row(p, t, v, &e, h, at), v->stride[3], p->head_dim_v, row);
       }
   }

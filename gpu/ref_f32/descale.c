@@ -1,6 +1,7 @@
 /* Operands of 8 bits: each is multiplied by its descale as it is loaded, rounded once. */
 #include "gpu/ref_f32/parts.h"
 
+#include <math.h>
 #include <string.h>
 
 static float number_at(const fa_tensor *t, int64_t element) {
@@ -40,12 +41,13 @@ static int64_t row_of(const fa_problem *p, const fa_tensors *set, const fa_f32_s
   return row;
 }
 
-void fa_f32_descale_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
-                      const fa_f32_sequence *e, int64_t hk, int64_t s, float *x) {
+/* Of key s, or its value; t: the cache. */
+static float descale_of_key(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
+                            const fa_f32_sequence *e, int64_t hk, int64_t s) {
   const bool values = t == &set->t[FA_T_V];
   const fa_tensor *of = &set->t[values ? FA_T_V_DESCALE : FA_T_K_DESCALE];
   const int64_t *step = of->stride;
-  if (!of->data || (!values && t != &set->t[FA_T_K])) return;
+  if (!of->data || (!values && t != &set->t[FA_T_K])) return 1;
   const int64_t slot = p->kvcache.page_size > 0 ? s % p->kvcache.page_size : s;
   int64_t at = 0;
   const fa_descale_per per =
@@ -55,7 +57,20 @@ void fa_f32_descale_k(const fa_problem *p, const fa_tensors *set, const fa_tenso
   if (per == FA_PER_TOKEN)
     at = of->rank == 2 ? (e->k_first + s) * step[0] + hk * step[1]
                        : row_of(p, set, e, s) * step[0] + slot * step[1] + hk * step[2];
-  multiply(x, t->shape[t->rank - 1], number_at(of, at));
+  return number_at(of, at);
+}
+
+void fa_f32_descale_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
+                      const fa_f32_sequence *e, int64_t hk, int64_t s, float *x) {
+  multiply(x, t->shape[t->rank - 1], descale_of_key(p, set, t, e, hk, s));
+}
+
+/* int8 is stored cut off: numbers beyond it as its ends. */
+void fa_f32_quantise_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
+                       const fa_f32_sequence *e, int64_t hk, int64_t s, float *x) {
+  if (!p->quantized.quantizes_new) return;
+  const float by = descale_of_key(p, set, t, e, hk, s);
+  for (int64_t d = 0; d < t->shape[t->rank - 1]; ++d) x[d] = t->dtype == FA_I8 ? rintf(x[d] / by) : x[d] / by;
 }
 
 fa_dtype fa_f32_p_dtype(const fa_problem *p) {

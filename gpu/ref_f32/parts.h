@@ -68,6 +68,9 @@ void fa_f32_descale_q(const fa_problem *p, const fa_tensors *set, const fa_f32_s
                       int64_t s, float *x);
 void fa_f32_descale_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
                       const fa_f32_sequence *e, int64_t hk, int64_t s, float *x);
+/* Makes of a new key, or value, what is stored of it where the call quantises. */
+void fa_f32_quantise_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
+                       const fa_f32_sequence *e, int64_t hk, int64_t s, float *x);
 /* The type that P is rounded to: f32 beside queries of 8 bits. */
 fa_dtype fa_f32_p_dtype(const fa_problem *p);
 

@@ -31,10 +31,10 @@ typedef enum fa_collective {
   FA_COLLECTIVE_WGMMA_FENCE
 } fa_collective;
 
-/* One asynchronous copy of 16 bytes. */
+/* One asynchronous copy. */
 typedef struct fa_copy {
-  uint32_t shared;
-  int bytes_read;
+  uint32_t shared, bytes;
+  bool in_range; /* else zeros */
   bool complete; /* the data arrived before its wait, as the seed decided */
   const char *global;
   fa_simt_place at;

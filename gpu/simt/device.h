@@ -53,8 +53,8 @@ void fa_simt_mma_m16n8k16(float d[4], const uint32_t a[4], const uint32_t b[2], 
 /* d[16x8] += a[16x8] b[8x8] in the fragment layouts of mma.sync.m16n8k8 for tf32. */
 void fa_simt_mma_tf32(float d[4], const uint32_t a[4], const uint32_t b[2], fa_simt_place at);
 
-/* cp.async of 16 bytes; bytes_read 16 copies; 0 writes zeros and reads nothing. */
-void fa_simt_cp_async16(uint32_t shared, const void *global, int bytes_read, fa_simt_place at);
+/* cp.async of 4 or 16 bytes; not in range: writes zeros and reads nothing. */
+void fa_simt_cp_async(uint32_t shared, const void *global, uint32_t bytes, bool in_range, fa_simt_place at);
 void fa_simt_cp_async_commit(void);
 void fa_simt_cp_async_wait(int n_pending_groups); /* cp.async.wait_group n */
 

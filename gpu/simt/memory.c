@@ -336,10 +336,10 @@ void fa_simt_shared_arrived(fa_simt_block *b, uint32_t offset, uint32_t bytes, i
 static void land(fa_simt_block *b, fa_copy *c) {
   if (c->complete) return;
   c->complete = true;
-  if (c->bytes_read)
-    memcpy(b->shared + c->shared, c->global, 16);
+  if (c->in_range)
+    memcpy(b->shared + c->shared, c->global, c->bytes);
   else
-    memset(b->shared + c->shared, 0, 16);
+    memset(b->shared + c->shared, 0, c->bytes);
 }
 
 static void *grow(void *v, int n, int *capacity, size_t each) {
@@ -350,16 +350,16 @@ static void *grow(void *v, int n, int *capacity, size_t each) {
   return v;
 }
 
-void fa_simt_cp_async16(uint32_t shared, const void *global, int bytes_read, fa_simt_place at) {
+void fa_simt_cp_async(uint32_t shared, const void *global, uint32_t bytes, bool in_range, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_thread *t = b->running;
-  shared_check(b, shared, 16, "cp.async write", at);
-  if (bytes_read) fa_simt_global(global, 16, false, at);
-  note_write(b, shared, 16, true, at);
-  fill16(b->shared + shared, 16, FA_POISON_IN_FLIGHT);
+  shared_check(b, shared, bytes, "cp.async write", at);
+  if (in_range) fa_simt_global(global, bytes, false, at);
+  note_write(b, shared, bytes, true, at);
+  fill16(b->shared + shared, bytes, FA_POISON_IN_FLIGHT);
   fa_copy_queue *q = &t->copies;
   q->v = grow(q->v, q->n, &q->capacity, sizeof *q->v);
-  q->v[q->n] = (fa_copy){.shared = shared, .bytes_read = bytes_read, .global = global, .at = at};
+  q->v[q->n] = (fa_copy){.shared = shared, .bytes = bytes, .in_range = in_range, .global = global, .at = at};
   if (b->rng && (fa_simt_random(b) >> 40 & 1)) land(b, &q->v[q->n]);
   ++q->n;
 }
@@ -380,7 +380,8 @@ void fa_simt_cp_async_wait(int n_pending_groups) {
   for (int i = 0; i < end; ++i) {
     fa_copy *c = &q->v[i];
     land(b, c);
-    for (uint32_t w = c->shared / 4; w < c->shared / 4 + 4; ++w) { /* visible to its own thread from now on */
+    const uint32_t first = c->shared / 4, past = first + c->bytes / 4;
+    for (uint32_t w = first; w < past; ++w) { /* visible to its own thread from now on */
       fa_shadow *s = &b->shadow[w];
       s->in_flight = false;
       s->write_tick = b->tick;

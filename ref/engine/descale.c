@@ -25,6 +25,13 @@ double fa_ref_descale_of_key(const fa_ref_call *c, fa_tensor_id id, const fa_ref
   return fa_descale_of_row(c->p, c->in, id, e->b, hk, fa_problem_has_packed_keys(c->p) ? packed : full);
 }
 
+void fa_ref_quantise_key(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t hk,
+                         int64_t jj, int64_t n, double *row) {
+  if (!c->p->quantized.quantizes_new) return;
+  const double descale = fa_ref_descale_of_key(c, id, e, hk, jj);
+  for (int64_t d = 0; d < n; ++d) row[d] = fa_quantised(c->p->quantized.dtype, row[d] / descale);
+}
+
 void fa_ref_descale_query(const fa_ref_call *c, const fa_ref_sequence *e, int64_t h, int64_t i, int64_t n,
                           double *row) {
   multiply(row, n, fa_ref_descale_of_query(c, e, h, i));

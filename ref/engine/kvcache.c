@@ -1,5 +1,6 @@
 /* KV cache calls: where a key is stored, rotary embedding, and the cache after an append. */
-#include "ref/engine/call.h"
+#include "cases/tensors/descale.h"
+#include "ref/engine/descale.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -130,6 +131,18 @@ static int64_t want_slot(const fa_ref_call *c, const fa_want *w, const fa_ref_se
   return fa_ref_cache_offset(c, &dense, e, hk, jj);
 }
 
+/* A new row of 16 bits as the call stores it in 8; the doubt is 0 in data that cases make. */
+static void quantise_new(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t h,
+                         int64_t n, int64_t width, fa_want *w, int64_t at) {
+  const double descale = fa_ref_descale_of_key(c, id, e, h, n);
+  const fa_dtype dtype = c->p->quantized.dtype;
+  for (int64_t k = 0; k < width; ++k) {
+    const double x = w->value[at + k];
+    w->value[at + k] = fa_quantised(dtype, x / descale);
+    if (w->accum) w->accum[at + k] = (float)fa_quantised_doubt(dtype, x, descale);
+  }
+}
+
 fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err) {
   const fa_kvcache *kv = &c->p->kvcache;
   for (int which = 0; which < 2; ++which) {
@@ -138,6 +151,7 @@ fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err) {
     fa_want *w = &c->out->t[id];
     fa_status status = fa_want_init(w, t->dtype, t->rank, t->shape, c->profile != NULL, err);
     if (status) return status;
+    w->exact = c->p->quantized.present;
     cache_copy(t, w);
     for (int64_t b = 0; b < c->p->batch && kv->n_new > 0; ++b)
       for (int64_t n = 0; n < kv->n_new; ++n)
@@ -150,6 +164,8 @@ fa_status fa_ref_cache_after(fa_ref_call *c, fa_error *err) {
             w->value[at + k] = turned ? c->rotated.exact_k[from + k] : fa_tensor_get(&c->in->t[fresh], index);
             if (turned && w->accum) w->accum[at + k] = c->rotated.exact_k_err[from + k];
           }
+          if (c->p->quantized.quantizes_new)
+            quantise_new(c, id, &c->entry[b], h, kv->len.v[b] + n, t->shape[3], w, at);
         }
   }
   return FA_OK;

@@ -79,6 +79,7 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
         const fa_tensor *s = &c->in->t[id == FA_T_K ? FA_T_K_NEW : FA_T_V_NEW];
         int64_t at = e->b * s->stride[0] + (jj - n_stored) * s->stride[1] + hk * s->stride[2];
         fa_ref_load_row(s, at_offset(s, at), s->stride[3], width, to);
+        fa_ref_quantise_key(c, id, e, hk, jj, width, to);
       }
     } else if (p->kvcache.present) {
       fa_ref_load_row(t, at_offset(t, fa_ref_cache_offset(c, t, e, hk, jj)), t->stride[3], width, to);

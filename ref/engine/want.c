@@ -9,7 +9,7 @@ double fa_want_bound(const fa_want *w, int64_t element) {
   double quant = w->quant ? w->quant[element] : 0, accum = w->accum ? w->accum[element] : 0;
   if (value == 0 && quant == 0 && accum == 0) return 0;
   double reach = value + quant + accum;
-  return quant + accum + fa_half_ulp(w->dtype, reach);
+  return quant + accum + (w->exact ? 0 : fa_half_ulp(w->dtype, reach));
 }
 
 int64_t fa_want_spans(const fa_want *w) {

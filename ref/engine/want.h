@@ -29,6 +29,7 @@ typedef struct fa_want {
       *most; /* the debug matrix, with bounds: its magnitudes; value has what its signs say. NULL: of another
                           output, or nobody knows */
   double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */
+  bool exact;      /* values are numbers of the type: nothing is rounded to it at the end */
   float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
                       check */
   fa_want_span

@@ -1,7 +1,7 @@
 /* Speed of reading a cache when one or a few rows attend to it: bench_kv [row ...], where a row is
- * D,Hq,Hk,S,B[,page[,splits[,rows[,layout]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
- * each head's keys are contiguous; D 576: V is the first 512 columns of K. Without arguments, the rows of
- * docs/notes/performance.md. Prints GB/s of keys and values: of one call between two events (median), and of
+ * D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits]]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
+ * each head's keys are contiguous; D 576: V is the first 512 columns of K; bits 8: the cache is of e4m3. Without
+ * arguments, the rows of docs/notes/performance.md, and two of docs/notes/results.md. Prints GB/s of keys and values: of one call between two events (median), and of
  * consecutive calls in a graph, which excludes the cost of submitting them; then TFLOP/s of those, and how much of the
  * speed it is that an H100's memory and tensor cores allow. */
 #include "gpu/cuda/target.h"
@@ -16,7 +16,7 @@
 static const double TENSOR_CORE_TFLOPS = 790, MEMORY_GB = 3020;
 
 typedef struct row {
-  int64_t d, hq, hk, s, b, page, splits, rows, layout;
+  int64_t d, hq, hk, s, b, page, splits, rows, layout, bits;
 } row;
 
 /* Sets every length to the whole row, and the pages to an irregular order. */
@@ -58,6 +58,7 @@ static void set_problem(const row *r, fa_attention *a, fa_inference *kv) {
   kv->v_in_k = is_mla(r);
   a->lse_stride = (fa_strides){r->hq * r->rows, 1, r->rows};
   kv->splits = r->splits;
+  kv->quantized = r->bits == 8;
 }
 
 typedef struct call {
@@ -107,7 +108,8 @@ static void bench(const row *r) {
   set_problem(r, &c.a, &c.kv);
   set_keys(r, &c.a, &c.kv, ints);
   const int64_t slots = r->page ? r->page : r->s, all = c.kv.cache_rows * slots * r->hk * r->d;
-  const size_t cache_bytes = (size_t)all * 2, q_bytes = (size_t)(r->b * r->rows * r->hq * r->d) * 2;
+  const size_t cache_bytes = (size_t)all * (size_t)(r->bits / 8),
+               q_bytes = (size_t)(r->b * r->rows * r->hq * r->d) * 2;
   const CUdeviceptr k = bench_allocate_random(cache_bytes), v = bench_allocate_random(cache_bytes);
   const CUdeviceptr q = bench_allocate_random(q_bytes), o = bench_allocate(q_bytes),
                     lse = bench_allocate(q_bytes);
@@ -128,12 +130,14 @@ static void bench(const row *r) {
   make_plan(&c, &plan);
   c.workspace = bench_allocate(c.workspace_bytes);
   const bench_times t = bench_time(make_call, &c);
-  const double gb = (is_mla(r) ? 1.0 : 2.0) * (double)(r->b * r->s * r->hk * r->d) * 2 * 1e-3;
-  printf("D %3d heads %d/%d S %6d B %2d page %3d rows %d %s splits %3d: one %8.1f us %5.0f GB/s, in a row "
+  const double gb = (is_mla(r) ? 1.0 : 2.0) * (double)(r->b * r->s * r->hk * r->d * (r->bits / 8)) * 1e-3;
+  printf("D %3d heads %d/%d S %6d B %2d page %3d rows %d %s %2d bits splits %3d: one %8.1f us %5.0f GB/s, in "
+         "a row "
          "%8.1f us "
          "%5.0f GB/s",
          (int)r->d, (int)r->hq, (int)r->hk, (int)r->s, (int)r->b, (int)r->page, (int)r->rows,
-         r->layout ? "BHSD" : "BSHD", plan.n_splits, t.one, gb / t.one, t.in_a_row, gb / t.in_a_row);
+         r->layout ? "BHSD" : "BSHD", (int)r->bits, plan.n_splits, t.one, gb / t.one, t.in_a_row,
+         gb / t.in_a_row);
   print_limits(r, t.in_a_row, gb);
   printf("  %s\n", plan.launch[0].kernel.name);
   fflush(stdout);
@@ -143,23 +147,39 @@ static void bench(const row *r) {
 
 static row parse(const char *text) {
   row r = {.rows = 1};
-  long long x[9] = {0, 0, 0, 0, 0, 0, 0, 1, 0};
-  if (sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld", &x[0], &x[1], &x[2], &x[3], &x[4], &x[5],
-             &x[6], &x[7], &x[8]) < 5) {
-    fprintf(stderr, "%s: D,Hq,Hk,S,B[,page[,splits[,rows[,layout]]]]\n", text);
+  long long x[10] = {0, 0, 0, 0, 0, 0, 0, 1, 0, 16};
+  if (sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld", &x[0], &x[1], &x[2], &x[3], &x[4],
+             &x[5], &x[6], &x[7], &x[8], &x[9]) < 5) {
+    fprintf(stderr, "%s: D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits]]]]]\n", text);
     exit(2);
   }
-  r = (row){x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]};
+  r = (row){x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9]};
   return r;
 }
 
 int main(int argc, char **argv) {
-  static const char *const usual[] = {
-      "128,32,8,8192,1",      "128,32,8,8192,16",       "64,32,32,8192,1",      "64,32,32,8192,16",
-      "128,32,8,131072,1",    "128,32,8,131072,16",     "64,32,32,131072,1",    "128,32,8,8192,16,256",
-      "64,32,32,8192,16,256", "128,32,8,8192,16,16",    "128,32,8,8192,1,256",  "128,32,8,131072,1,256",
-      "256,16,4,8192,16",     "128,32,8,8192,16,0,0,8", "576,128,1,8192,64,64", "576,128,1,8192,128,64,0,2",
-      "576,64,1,8192,64,64",  "576,16,1,8192,64,64",    "576,128,1,8192,1,64",  "576,128,1,32768,4,64"};
+  static const char *const usual[] = {"128,32,8,8192,16,0,0,1,0,8",
+                                      "128,32,8,131072,16,0,0,1,0,8",
+                                      "128,32,8,8192,1",
+                                      "128,32,8,8192,16",
+                                      "64,32,32,8192,1",
+                                      "64,32,32,8192,16",
+                                      "128,32,8,131072,1",
+                                      "128,32,8,131072,16",
+                                      "64,32,32,131072,1",
+                                      "128,32,8,8192,16,256",
+                                      "64,32,32,8192,16,256",
+                                      "128,32,8,8192,16,16",
+                                      "128,32,8,8192,1,256",
+                                      "128,32,8,131072,1,256",
+                                      "256,16,4,8192,16",
+                                      "128,32,8,8192,16,0,0,8",
+                                      "576,128,1,8192,64,64",
+                                      "576,128,1,8192,128,64,0,2",
+                                      "576,64,1,8192,64,64",
+                                      "576,16,1,8192,64,64",
+                                      "576,128,1,8192,1,64",
+                                      "576,128,1,32768,4,64"};
   bench_open();
   for (int i = 1; i < argc || (argc == 1 && i <= (int)(sizeof usual / sizeof *usual)); ++i) {
     const row r = parse(argc == 1 ? usual[i - 1] : argv[i]);

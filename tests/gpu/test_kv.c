@@ -102,10 +102,35 @@ static void test_lists(void) {
   BAD((lists(&kv), a.dropout_p = 0.5), UNSUPPORTED, "topk_indices: not together with dropout");
   BAD((lists(&kv), a.dtype = FA_F32), UNSUPPORTED, "topk_indices: not together with dtype f32");
   BAD((lists(&kv), a.head_dim = 584), UNSUPPORTED, "topk_indices: not together with a head_dim above 576");
-  BAD((lists(&kv), a.head_dim_v = 520), UNSUPPORTED, "topk_indices: not together with a head_dim_v above 512");
+  BAD((lists(&kv), a.head_dim_v = 520), UNSUPPORTED,
+      "topk_indices: not together with a head_dim_v above 512");
   BAD((lists(&kv), a.head_dim = 60), UNSUPPORTED, "topk_indices: not together with a head_dim that is no");
   BAD((lists(&kv), kv.cache_batch_idx = ints), UNSUPPORTED,
       "topk_indices: not together with cache_batch_idx");
+}
+
+static void eight(fa_inference *kv) {
+  kv->quantized = true;
+}
+
+static void test_quantized(void) {
+  BAD((eight(&kv), kv.cache_dtype = FA_BF16), INPUT, "cache_dtype: a quantized cache is of FA_E4M3");
+  BAD((eight(&kv), a.e4m3 = true), UNSUPPORTED, "e4m3: not over a cache");
+  BAD((eight(&kv), a.dtype = FA_F32), UNSUPPORTED, "quantized caches: not together with dtype f32");
+  BAD((eight(&kv), a.head_dim = 272), UNSUPPORTED, "not together with a head_dim above 256");
+  BAD((eight(&kv), a.head_dim = 72), UNSUPPORTED, "a head_dim that is no multiple of 16");
+  BAD((eight(&kv), a.head_dim_v = 32), UNSUPPORTED, "a head_dim_v of its own");
+  BAD((eight(&kv), kv.v_in_k = true), UNSUPPORTED, "quantized caches: not together with v_in_k");
+  BAD((eight(&kv), lists(&kv)), UNSUPPORTED, "quantized caches: not together with topk_indices");
+  BAD((eight(&kv), rotary(&kv)), UNSUPPORTED, "quantized caches: not together with rotary_dim");
+  BAD((eight(&kv), a.bias = memory), UNSUPPORTED, "quantized caches: not together with a bias");
+  BAD((eight(&kv), a.dropout_p = 0.5), UNSUPPORTED, "quantized caches: not together with dropout");
+  BAD((eight(&kv), append(&kv, 1), kv.descales_of_slots = true), UNSUPPORTED,
+      "descales of slots and new keys at once");
+  BAD((eight(&kv), kv.descales_of_slots = true, a.k_descale = slopes), INPUT, "v_descale is NULL");
+  BAD((eight(&kv), kv.descale_slot_stride = -1), INPUT, "negative strides are not supported");
+  BAD((eight(&kv), a.v_descale = (float *)((char *)slopes + 1)), INPUT, "v_descale");
+  BAD((eight(&kv), kv.k_cache = NULL), INPUT, "k_cache");
 }
 
 static void test_sizes(void) {
@@ -198,6 +223,9 @@ static void test_plans(void) {
       CHECK(plan.launch[i].grid[0] && plan.launch[i].grid[1] && plan.launch[i].grid[2]);                     \
   } while (0)
   GOOD((void)0, "f");
+  GOOD(eight(&kv), "e");
+  GOOD((eight(&kv), append(&kv, 2), kv.quantizes_new = true), "ae");
+  GOOD((eight(&kv), paged(&kv), kv.splits = 3), "ec");
   GOOD(kv.splits = 3, "fc");
   GOOD(append(&kv, 2), "af");
   GOOD((append(&kv, 2), kv.splits = 1024), "afc");
@@ -324,6 +352,7 @@ static void test_contents(void) {
 int main(void) {
   test_features();
   test_lists();
+  test_quantized();
   test_sizes();
   test_tensors();
   test_plans();

@@ -24,11 +24,11 @@ import work  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "prefill", "gqa", "varlen", "dropout", "alibi", "softcap",
                                            "headdim", "offset", "memeff", "kvcache", "kvcache_mods", "hopper", "flex", "masks", "merge", "sinks", "mla", "topk",
-                                           "kvcache_large", "hopper_cache")]
+                                           "kvcache_large", "hopper_cache", "quantized", "quantized_cache")]
 # Mutant -> why no case can distinguish it from the kernels without a bug.
 EQUIVALENT = {}
 JUDGED = []  # options that say by whom
-TYPICAL = ["tests/mutants/typical.json", "tests/mutants/typical_flex.json"]
+TYPICAL = ["tests/mutants/typical.json", "tests/mutants/typical_flex.json", "tests/mutants/typical_quantized.json"]
 RULES = {"fa2x": "FA 2x", "allclose": "allclose 1e-2", "xformers": "xformers", "xformers2": "loosened"}
 
 

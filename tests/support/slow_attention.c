@@ -1,5 +1,7 @@
 #include "tests/support/slow_attention.h"
 
+#include "cases/tensors/descale.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,11 +121,31 @@ static real rotated(const entry *e, get_fn get, int64_t h, int64_t s, int64_t d,
   return second ? first_x * sine + second_x * cosine : first_x * cosine - second_x * sine;
 }
 
+/* What a token of q, k or v is multiplied by. */
+static real descale_of(const entry *e, fa_tensor_id id, int64_t h, int64_t token) {
+  const fa_tensor *t = &e->in->t[id];
+  const int64_t packed[2] = {token, h};
+  if (t->rank == 3) return fa_descale_of_row(e->p, e->in, id, e->b, h, packed);
+  const int64_t full[3] = {token / t->shape[1], token % t->shape[1], h};
+  return fa_descale_of_row(e->p, e->in, id, e->b, h, full);
+}
+/* A number of a token, as a value. */
+static real value_of(const entry *e, fa_tensor_id id, int64_t token, int64_t h, int64_t d) {
+  return at_token(&e->in->t[id], token, h, d) * descale_of(e, id, h, token);
+}
+
 static real plain_q(const entry *e, int64_t h, int64_t i, int64_t d) {
-  return at_token(&e->in->t[FA_T_Q], e->q0 + i, h, d);
+  return value_of(e, FA_T_Q, e->q0 + i, h, d);
+}
+/* What is stored of new key t, or its value, in a cache of 8 bits; as it is in another. */
+static real plain_new(const entry *e, fa_tensor_id id, int64_t h, int64_t t, int64_t d) {
+  const real x = at4(&e->in->t[id == FA_T_K ? FA_T_K_NEW : FA_T_V_NEW], e->b, t, h, d);
+  if (!e->p->quantized.quantizes_new) return x;
+  return fa_quantised(e->p->quantized.dtype,
+                      (double)(x / descale_of(e, id, h, cache_token(e, e->cache_len + t))));
 }
 static real plain_k_new(const entry *e, int64_t h, int64_t t, int64_t d) {
-  return at4(&e->in->t[FA_T_K_NEW], e->b, t, h, d);
+  return plain_new(e, FA_T_K, h, t, d);
 }
 
 /* x as read back from memory of the problem's type. */
@@ -143,16 +165,17 @@ static real get_k_new(const entry *e, int64_t h, int64_t t, int64_t d) {
   return rotated(e, plain_k_new, h, t, d, e->cache_len + t);
 }
 static real get_k(const entry *e, int64_t h, int64_t j, int64_t d) {
-  if (e->p->family != FA_KVCACHE) return at_token(&e->in->t[FA_T_K], e->k0 + j, h, d);
+  if (e->p->family != FA_KVCACHE) return value_of(e, FA_T_K, e->k0 + j, h, d);
   int64_t s = e->pad + j;
-  if (s >= e->cache_len) return stored(e, get_k_new(e, h, s - e->cache_len, d));
-  return at_token(&e->in->t[FA_T_K], cache_token(e, s), h, d);
+  if (s < e->cache_len) return value_of(e, FA_T_K, cache_token(e, s), h, d);
+  if (!e->p->quantized.present) return stored(e, get_k_new(e, h, s - e->cache_len, d));
+  return plain_k_new(e, h, s - e->cache_len, d) * descale_of(e, FA_T_K, h, cache_token(e, s));
 }
 static real get_v(const entry *e, int64_t h, int64_t j, int64_t d) {
-  if (e->p->family != FA_KVCACHE) return at_token(&e->in->t[FA_T_V], e->k0 + j, h, d);
-  int64_t s = e->pad + j;
-  if (s >= e->cache_len) return at4(&e->in->t[FA_T_V_NEW], e->b, s - e->cache_len, h, d);
-  return at_token(&e->in->t[FA_T_V], cache_token(e, s), h, d);
+  if (e->p->family != FA_KVCACHE) return value_of(e, FA_T_V, e->k0 + j, h, d);
+  int64_t s = e->pad + j, token = cache_token(e, s);
+  if (s < e->cache_len) return value_of(e, FA_T_V, token, h, d);
+  return plain_new(e, FA_T_V, h, s - e->cache_len, d) * descale_of(e, FA_T_V, h, token);
 }
 
 int64_t slow_rows(const fa_problem *p, const fa_tensors *in, int64_t b, int64_t h, double *q, double *k,
@@ -433,8 +456,8 @@ void slow_caches_after(const fa_problem *p, const fa_tensors *in, slow_outputs *
       for (int64_t s = 0; s < p->kvcache.n_new; ++s)
         for (int64_t y = 0; y < heads * dim; ++y) {
           int64_t x = cache_token(&e, e.cache_len + s) * heads * dim + y;
-          out->t[id].value[x] = side == 0 ? get_k_new(&e, y / dim, s, y % dim)
-                                          : at4(&in->t[FA_T_V_NEW], b, s, y / dim, y % dim);
+          out->t[id].value[x] =
+              side == 0 ? get_k_new(&e, y / dim, s, y % dim) : plain_new(&e, FA_T_V, y / dim, s, y % dim);
           out->t[id].mag[x] = 2 * fabsl(out->t[id].value[x]) + 8;
         }
     }

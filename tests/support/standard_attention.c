@@ -1,5 +1,7 @@
 #include "tests/support/standard_attention.h"
 
+#include "cases/tensors/table.h"
+
 #include "tests/support/slow_attention.h"
 #include "tests/support/standard_flex.h"
 
@@ -265,11 +267,12 @@ static void round_all(const work *w, double *x, int64_t n) {
 }
 
 static double *cache_after(const work *w, const slow_array *a) {
+  const fa_dtype dtype = fa_tensor_dtype(w->p, FA_T_K);
   double *x = zeros(a->n);
   for (int64_t i = 0; i < a->n; ++i) {
     char slot[8];
-    fa_store(w->p->dtype, slot, (double)a->value[i]);
-    x[i] = fa_load(w->p->dtype, slot);
+    fa_store(dtype, slot, (double)a->value[i]);
+    x[i] = fa_load(dtype, slot);
   }
   return x;
 }

@@ -6,10 +6,13 @@
  *               for another until the epilogue, which combines their parts.
  *   many rows   Every warp has 16 rows of its own, and all warps share the pipeline.
  *
+ * A cache of 8 bits: eight.cuh.
+ *
  * Columns from head_dim to D are zeros in shared memory and exist nowhere else. */
 #ifndef FA_GPU_KERNELS_CACHE_FORWARD_CUH
 #define FA_GPU_KERNELS_CACHE_FORWARD_CUH
 
+#include "gpu/kernels/cache/eight.cuh"
 #include "gpu/kernels/cache/forward_scores.cuh"
 #include "gpu/kernels/cache/forward_store.cuh"
 
@@ -49,6 +52,11 @@ template <class C> struct q_fragments<C, true> {
   }
 };
 
+/* A lane's first column of a run of 16, and how far its others are: of bytes as eight.cuh says. */
+template <class C> struct q_columns {
+  static constexpr int FIRST = C::EIGHT ? 4 : 2, OTHERS = C::EIGHT ? 2 : 8;
+};
+
 /* Loads Q times the sign of the scale. Registers 0, 1 of a fragment are columns 0..7 of rows l/4 and l/4 + 8;
  * registers 2, 3 are columns 8..15. */
 template <class C>
@@ -61,7 +69,7 @@ FA_DEVICE void load_q(q_fragments<C> &q, const fa_cache_params &p, const cache_w
     const int row = first + lane / 4 + 8 * r;
     const packed_row at = unpack_row(p, work.kv_head, work.row0 + row);
     from[r] = p.q + work.batch * p.q_stride.batch + at.head * p.q_stride.head +
-              (work.seq.q_row + at.row) * p.q_stride.row + lane % 4 * 2;
+              (work.seq.q_row + at.row) * p.q_stride.row + lane % 4 * q_columns<C>::FIRST;
     n_columns[r] = row < work.n_rows ? p.head_dim : 0;
   }
   FA_UNROLL
@@ -69,7 +77,7 @@ FA_DEVICE void load_q(q_fragments<C> &q, const fa_cache_params &p, const cache_w
     uint32_t a[4];
     FA_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const int column = 16 * kk + i / 2 * 8;
+      const int column = 16 * kk + i / 2 * q_columns<C>::OTHERS;
       a[i] = column < n_columns[i % 2] ? load_pair<C>(p, from[i % 2] + column) : 0;
       a[i] = (a[i] & keep) ^ flip;
     }
@@ -95,6 +103,50 @@ FA_DEVICE void cache_gemm_qk(float (&s)[C::KEYS / 8][4], const q_fragments<C> &q
     }
   }
 }
+template <class C>
+FA_DEVICE void cache_gemm_qk_of_bytes(float (&s)[C::KEYS / 8][4], const q_fragments<C> &q, uint32_t k_first) {
+  FA_UNROLL
+  for (int k = 0; k < C::D / 32; ++k) {
+    uint32_t a[2][4];
+    q.get(a[0], 2 * k);
+    q.get(a[1], 2 * k + 1);
+    FA_UNROLL
+    for (int n = 0; n < C::KEYS / 16; ++n) {
+      uint32_t b[2][4];
+      load_b_of_bytes<C>(b, k_first, n, k);
+      FA_UNROLL
+      for (int h = 0; h < 2; ++h) {
+        mma(s[2 * n], a[h], b[h], typename C::T());
+        mma(s[2 * n + 1], a[h], b[h] + 2, typename C::T());
+      }
+    }
+  }
+}
+
+/* o += P V of 16 keys, whose P is a. */
+template <class C>
+FA_DEVICE void cache_add_pv(float (&o)[C::D / 8][4], const uint32_t (&a)[4], uint32_t v_first, int kk) {
+  FA_UNROLL
+  for (int c = 0; c < C::D / 16; ++c) {
+    uint32_t b[4];
+    load_b_trans<C::D>(b, v_first, kk, c);
+    mma(o[2 * c], a, b, typename C::T());
+    mma(o[2 * c + 1], a, b + 2, typename C::T());
+  }
+}
+template <class C>
+FA_DEVICE void cache_add_pv_of_bytes(float (&o)[C::D / 8][4], const uint32_t (&a)[4], uint32_t v_first, int kk) {
+  FA_UNROLL
+  for (int c = 0; c < C::D / 16; c += 2) {
+    uint32_t b[2][4];
+    load_b_trans_of_bytes<C>(b, v_first, kk, c / 2);
+    FA_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      mma(o[2 * (c + h)], a, b[h], typename C::T());
+      mma(o[2 * (c + h) + 1], a, b[h] + 2, typename C::T());
+    }
+  }
+}
 
 /* o += P V, P rounded to T. */
 template <class C>
@@ -107,13 +159,10 @@ FA_DEVICE void cache_gemm_pv(float (&o)[C::D / 8][4], const float (&s)[C::KEYS /
       const float(&x)[4] = s[2 * kk + i / 2];
       a[i] = pack2(x[i % 2 * 2], x[i % 2 * 2 + 1], typename C::T());
     }
-    FA_UNROLL
-    for (int c = 0; c < C::D / 16; ++c) {
-      uint32_t b[4];
-      load_b_trans<C::D>(b, v_first, kk, c);
-      mma(o[2 * c], a, b, typename C::T());
-      mma(o[2 * c + 1], a, b + 2, typename C::T());
-    }
+    if constexpr (C::EIGHT)
+      cache_add_pv_of_bytes<C>(o, a, v_first, kk);
+    else
+      cache_add_pv<C>(o, a, v_first, kk);
   }
 }
 
@@ -121,33 +170,39 @@ FA_DEVICE void cache_gemm_pv(float (&o)[C::D / 8][4], const float (&s)[C::KEYS /
  * every row of the warp sees. */
 template <class C>
 FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2], const q_fragments<C> &q,
-                            const fa_cache_params &p, const cache_work_tile &work,
+                                   const fa_cache_params &p, const cache_work_tile &work, const cache_scales &scales,
                                    const cache_row_info (&rows)[2], cache_limits all, uint32_t stage, int key0,
                                    int lane) {
   const int col = key0 + lane % 4 * 2;
   const bool modified = cache_scores_are_modified<C>(p);
   float s[C::KEYS / 8][4] = {};
-  cache_gemm_qk<C>(s, q, first_b<C::D>(stage, lane));
-  if (modified) modify_cache_scores<C>(s, p, rows, col);
+  constexpr int WIDTH = cache_tile_copy<C>::WIDTH;
+  if constexpr (C::EIGHT)
+    cache_gemm_qk_of_bytes<C>(s, q, first_b<WIDTH>(stage, lane));
+  else
+    cache_gemm_qk<C>(s, q, first_b<WIDTH>(stage, lane));
+  if (C::EIGHT && p.descale.of_slots) multiply_by_descales<C>(s, stage_descales<C>(stage), lane);
+  if (modified) modify_cache_scores<C>(s, p, scales.score, rows, col);
   if (key0 < all.lo || key0 + C::KEYS > all.hi) mask_cache_scores<C>(s, rows, col);
   if (C::GENERAL && p.mask_bits) mask_cache_bits<C>(s, p, work, rows, col);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float rescale = softmax_row(s, r, modified ? LOG2E : p.scale_log2, state[r]);
+    const float rescale = softmax_row(s, r, modified ? LOG2E : scales.log2, state[r]);
     FA_UNROLL
     for (int n = 0; n < C::D / 8; ++n) {
       o[n][2 * r] *= rescale;
       o[n][2 * r + 1] *= rescale;
     }
   }
-  cache_gemm_pv<C>(o, s, first_b_trans<C::D>(stage + C::TILE_BYTES, lane));
+  if (C::EIGHT && p.descale.of_slots) multiply_by_descales<C>(s, stage_descales<C>(stage) + C::KEYS * 4, lane);
+  cache_gemm_pv<C>(o, s, first_b_trans<WIDTH>(stage + C::TILE_BYTES, lane));
 }
 
 /* All threads: what a block's rows get from its keys, which there are, as its warps' parts in shared memory. */
 template <class C>
 FA_DEVICE void cache_forward_parts(const fa_cache_params &p, const cache_work_tile &work, int thread, int warp, int lane) {
   const uint32_t stages = shared_base() + thread / C::TEAM * C::PIPELINE_BYTES;
-  const cache_source from = find_cache_source<C>(p, work, cache_tile_copy<C>::chunk(thread));
+  const cache_source<C> from = find_cache_source<C>(p, work, cache_tile_copy<C>::chunk(thread));
   const int first_key = work.first_block * C::BN + thread / C::TEAM * C::KEYS;
   cache_pages<C> pages = no_pages<C>(from);
   cache_prologue<C>(stages, p, from, pages, first_key, work.lo, work.hi, thread);
@@ -168,6 +223,7 @@ FA_DEVICE void cache_forward_parts(const fa_cache_params &p, const cache_work_ti
   row_state state[2];
   load_q<C>(q, p, work, first, lane);
   load_rows<C>(rows, p, work, first, lane);
+  const cache_scales scales = scales_of<C>(p, work);
 
   uint32_t stage = stages;
   FA_NO_UNROLL
@@ -175,7 +231,7 @@ FA_DEVICE void cache_forward_parts(const fa_cache_params &p, const cache_work_ti
     cp_async_wait<C::STAGES - 1>();
     sync_team<C>(); /* the stage has arrived for the whole team */
     if (key0 < any.hi && key0 + C::KEYS > any.lo)
-      cache_mainloop_step<C>(o, state, q, p, work, rows, all, stage, key0, lane);
+      cache_mainloop_step<C>(o, state, q, p, work, scales, rows, all, stage, key0, lane);
     sync_team<C>(); /* the whole team is done with the stage */
     const int next = key0 + C::STAGES * C::BN;
     load_stage<C>(stage, p, from, pages, next, work.lo, work.hi, thread);

@@ -30,16 +30,16 @@ FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, co
   }
 }
 
-/* Raw scores to logits: scale, softcap, ALiBi. col: the thread's first key. */
+/* Raw scores to logits: scale, softcap, ALiBi. scale: p.scale, with descales; col: the thread's first key. */
 template <class C>
-FA_DEVICE void modify_cache_scores(float (&s)[C::KEYS / 8][4], const fa_cache_params &p, const cache_row_info (&rows)[2],
-                                int col) {
+FA_DEVICE void modify_cache_scores(float (&s)[C::KEYS / 8][4], const fa_cache_params &p, float scale,
+                                   const cache_row_info (&rows)[2], int col) {
   const float cap = p.softcap, inverse_cap = cap > 0.0f ? 1.0f / cap : 0.0f;
   FA_UNROLL
   for (int n = 0; n < C::KEYS / 8; ++n) {
     FA_UNROLL
     for (int e = 0; e < 4; ++e) {
-      float t = multiply(s[n][e], p.scale);
+      float t = multiply(s[n][e], scale);
       if (cap > 0.0f) t = cap * tanh_approx(t * inverse_cap);
       const float distance = static_cast<float>(rows[e / 2].level - col - 8 * n - e % 2);
       s[n][e] = fmaf(-rows[e / 2].slope, fabsf(distance), t);

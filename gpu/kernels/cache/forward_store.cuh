@@ -4,7 +4,7 @@
 #define FA_GPU_KERNELS_CACHE_FORWARD_STORE_CUH
 
 #include "gpu/kernels/cache/forward_config.cuh"
-#include "gpu/kernels/cache/pipeline.cuh"
+#include "gpu/kernels/cache/eight.cuh"
 #include "gpu/kernels/parts/kind.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
@@ -20,8 +20,14 @@ FA_DEVICE void store_part(uint32_t part, const float (&o)[C::D / 8][4], const ro
     const uint32_t row = part + (lane / 4 + 8 * r) * C::PART_ROW;
     FA_UNROLL
     for (int n = 0; n < C::D / 8; ++n) {
-      store_shared4(row + (n * 8 + lane % 4 * 2) * 4, float_bits(o[n][2 * r]));
-      store_shared4(row + (n * 8 + lane % 4 * 2) * 4 + 4, float_bits(o[n][2 * r + 1]));
+      const uint32_t x = float_bits(o[n][2 * r]), y = float_bits(o[n][2 * r + 1]);
+      if constexpr (C::EIGHT) { /* even columns, then odd ones (eight.cuh) */
+        store_shared4(row + (n / 2 * 16 + n % 2 + lane % 4 * 4) * 4, x);
+        store_shared4(row + (n / 2 * 16 + n % 2 + lane % 4 * 4) * 4 + 8, y);
+      } else {
+        store_shared4(row + (n * 8 + lane % 4 * 2) * 4, x);
+        store_shared4(row + (n * 8 + lane % 4 * 2) * 4 + 4, y);
+      }
     }
     const float sum = quad_sum(state[r].sum);
     if (lane % 4 == 0) store_shared4(row + C::D * 4, float_bits(state[r].max));
@@ -135,7 +141,8 @@ template <class C> struct cache_results {
 template <class C, class TO>
 FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &work, int thread) {
   const bool modified = cache_scores_are_modified<C>(p);
-  const float scale_log2 = modified ? LOG2E : p.scale_log2, scale = modified ? 1.0f : p.scale;
+  const cache_scales scales = scales_of<C>(p, work);
+  const float scale_log2 = modified ? LOG2E : scales.log2, scale = modified ? 1.0f : scales.score;
   const int n_chunks = p.head_dim / 8;
   FA_NO_UNROLL
   for (int i = thread; i < work.n_rows * (C::D / 8); i += C::THREADS) {
@@ -145,8 +152,9 @@ FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &w
     cache_joined_row<C> w;
     join_parts<C>(w, row, scale_log2);
     const finished_row end = finish_cache_row<C>(p, at.head, w.max * scale, w.sum);
-    TO::columns(p, work, row, at, chunk * 8, joined_columns<C>(w, chunk * 8, end.factor),
-                joined_columns<C>(w, chunk * 8 + 4, end.factor));
+    const float factor = C::EIGHT ? multiply(end.factor, scales.value) : end.factor;
+    TO::columns(p, work, row, at, chunk * 8, joined_columns<C>(w, chunk * 8, factor),
+                joined_columns<C>(w, chunk * 8 + 4, factor));
     if (chunk == 0) TO::lse(p, work, row, at, end.lse);
   }
 }

@@ -152,7 +152,7 @@ FA_DEVICE void large_scores(float (&s)[C::scores::KEYS / 8][4], const fa_cache_p
   typedef typename C::scores W;
   const int first = key0 + part.key_group * W::KEYS, col = first + lane % 4 * 2;
   large_gemm_qk<C>(s, p, part, k_tile, lane);
-  if (cache_scores_are_modified<C>(p)) modify_cache_scores<W>(s, p, rows, col);
+  if (cache_scores_are_modified<C>(p)) modify_cache_scores<W>(s, p, p.scale, rows, col);
   if (first < all.lo || first + W::KEYS > all.hi) mask_cache_scores<W>(s, rows, col);
   if (p.mask_bits) mask_cache_bits<W>(s, p, work.at, rows, col);
   if (work.list) mask_unlisted<C>(s, p, work, col);
@@ -182,7 +182,7 @@ template <class C> FA_DEVICE void cache_large(const fa_cache_params &p) {
   }
 
   const uint32_t k_tile = shared_base() + C::K_AT, v_tile = shared_base() + C::V_AT;
-  const cache_source from = find_cache_source<C>(p, work, cache_tile_copy<C>::chunk(thread));
+  const cache_source<C> from = find_cache_source<C>(p, work, cache_tile_copy<C>::chunk(thread));
   const int first_key = work.first_block * C::BN;
   large_rows<C> here = find_large_rows<C>(p, tile, from, first_key, thread);
   load_large_k<C>(k_tile, p, from, here, thread);

@@ -13,6 +13,8 @@ namespace fa {
  * In shared memory: Q, one tile of K and one of V (V_IN_K: two of K, in turn), P, and numbers of rows. */
 template <class T_, cache_shape SHAPE, bool V_IN_K_> struct cache_large_config {
   typedef T_ T;
+  typedef uint16_t stored;
+  static constexpr bool EIGHT = false;
   static constexpr int D = 576, DV = 512; /* the largest head dims */
   static constexpr bool PAGED = true, GENERAL = true, FEW = SHAPE == few_rows, V_IN_K = V_IN_K_;
   static constexpr int WARPS = FEW ? 4 : 8, THREADS = 32 * WARPS, TEAM = THREADS;

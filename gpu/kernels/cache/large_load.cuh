@@ -44,7 +44,7 @@ template <class C> struct large_rows {
 /* A key's slot is where a list says, or its number; with pages the rest is its place in one. */
 template <class C>
 FA_DEVICE large_rows<C> find_large_rows(const fa_cache_params &p, const large_work_tile &work,
-                                        const cache_source &from, int key0, int thread) {
+                                        const cache_source<C> &from, int key0, int thread) {
   typedef cache_tile_copy<C> copy;
   large_rows<C> r;
   FA_UNROLL
@@ -87,12 +87,12 @@ FA_DEVICE void load_large_tile(uint32_t tile, const fa_cache_params &p, const ui
 }
 
 template <class C>
-FA_DEVICE void load_large_k(uint32_t tile, const fa_cache_params &p, const cache_source &from,
+FA_DEVICE void load_large_k(uint32_t tile, const fa_cache_params &p, const cache_source<C> &from,
                             const large_rows<C> &rows, int thread) {
   load_large_tile<C, C::D>(tile, p, from.k, p.k_stride, rows, p.head_dim, large_chunks(p.head_dim, 32), thread);
 }
 template <class C>
-FA_DEVICE void load_large_v(uint32_t tile, const fa_cache_params &p, const cache_source &from,
+FA_DEVICE void load_large_v(uint32_t tile, const fa_cache_params &p, const cache_source<C> &from,
                             const large_rows<C> &rows, int thread) {
   load_large_tile<C, C::DV>(tile, p, from.v, p.v_stride, rows, p.head_dim_v, large_chunks(p.head_dim_v, 16),
                             thread);

@@ -22,6 +22,8 @@
  *                               T of 2, 4, 8 or 16 bytes, aligned to its size
  *   cp_async16(shared, global, in_range)
  *                               copies 16 bytes; writes zeros and reads nothing when out of range
+ *   cp_async4(shared, global, in_range)
+ *                               the same of 4 bytes
  *   cp_async_commit(), cp_async_wait<N>()
  *                               groups of those copies
  *   atomic_add4(p, v)           p[0..3] += v[0..3], each addition atomic; p 16-byte aligned
@@ -39,8 +41,10 @@
  *   exp2_approx, tanh_approx, natural_log
  *                               special functions
  *   multiply(a, b)              rounded on its own, never fused with an addition
+ *   divide(a, b)                rounded to nearest, whatever the compiler's options
  *   pack2(lo, hi, T())          two f32 rounded to nearest into one register
  *   pack4(a, b, c, d, e4m3())   four of them, of which a is in the lowest byte; beyond 448: 448
+ *   widen2(bytes, E(), T())     the two lowest bytes of a register, e4m3, e5m2 or i8, as two elements; exact
  *   pick_bytes(a, b, which)     four of the eight bytes of a and b, a's lowest is number 0: `which` has the number of
  *                               each in 4 bits, the lowest byte's lowest
  *   low_half(x, T()), high_half(x, T())
@@ -69,6 +73,8 @@ struct f16 {};
 struct bf16 {};
 struct f32 {};
 struct e4m3 {};
+struct e5m2 {};
+struct i8 {};
 
 struct alignas(16) vec4 { /* 8 elements */
   uint32_t x, y, z, w;

@@ -90,7 +90,10 @@ template <class T> FA_DEVICE T load_written(const T *p, FA_FROM) {
 }
 
 FA_DEVICE void cp_async16(uint32_t shared, const void *global, bool in_range, FA_FROM) {
-  fa_simt_cp_async16(shared, global, in_range ? 16 : 0, FA_AT);
+  fa_simt_cp_async(shared, global, 16, in_range, FA_AT);
+}
+FA_DEVICE void cp_async4(uint32_t shared, const void *global, bool in_range, FA_FROM) {
+  fa_simt_cp_async(shared, global, 4, in_range, FA_AT);
 }
 FA_DEVICE void cp_async_commit() {
   fa_simt_cp_async_commit();
@@ -115,6 +118,9 @@ FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, bf1
 
 FA_DEVICE float multiply(float a, float b) {
   return a * b;
+}
+FA_DEVICE float divide(float a, float b) {
+  return a / b;
 }
 FA_DEVICE float exp2_approx(float x) {
   return fa_simt_exp2(x);
@@ -142,6 +148,18 @@ FA_DEVICE uint32_t pack4(float a, float b, float c, float d, e4m3) {
   for (int i = 0; i < 4; ++i)
     word |= static_cast<uint32_t>(fa_f64_to_e4m3(x[i], FA_OVERFLOW_SATURATES)) << 8 * i;
   return word;
+}
+FA_DEVICE float value_of_byte(uint32_t x, e4m3) {
+  return fa_e4m3_to_f32(static_cast<uint8_t>(x));
+}
+FA_DEVICE float value_of_byte(uint32_t x, e5m2) {
+  return fa_e5m2_to_f32(static_cast<uint8_t>(x));
+}
+FA_DEVICE float value_of_byte(uint32_t x, i8) {
+  return static_cast<int8_t>(x);
+}
+template <class E, class T> FA_DEVICE uint32_t widen2(uint32_t bytes, E from, T to) {
+  return pack2(value_of_byte(bytes & 0xff, from), value_of_byte(bytes >> 8 & 0xff, from), to);
 }
 FA_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which) {
   const uint64_t both = static_cast<uint64_t>(b) << 32 | a;

@@ -71,6 +71,12 @@ FA_DEVICE void cp_async16(uint32_t shared, const void *global, bool in_range) {
                "l"(__cvta_generic_to_global(global)), "r"(bytes_read)
                : "memory");
 }
+FA_DEVICE void cp_async4(uint32_t shared, const void *global, bool in_range) {
+  const int bytes_read = in_range ? 4 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared),
+               "l"(__cvta_generic_to_global(global)), "r"(bytes_read)
+               : "memory");
+}
 FA_DEVICE void cp_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -108,6 +114,9 @@ FA_DEVICE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t *b, bf1
 
 FA_DEVICE float multiply(float a, float b) {
   return __fmul_rn(a, b);
+}
+FA_DEVICE float divide(float a, float b) {
+  return __fdiv_rn(a, b);
 }
 FA_DEVICE float exp2_approx(float x) {
   float y;
@@ -157,6 +166,36 @@ template <> FA_DEVICE vec4 load_global<vec4>(const vec4 *p) {
 
 FA_DEVICE float as_float(uint32_t bits) {
   return __uint_as_float(bits);
+}
+
+/* e4m3's bits are an f16's but for the exponent, which is 8 less. */
+FA_DEVICE uint32_t widen2(uint32_t bytes, e4m3, f16) {
+  uint32_t r;
+#if __CUDA_ARCH__ >= 890
+  asm("{ .reg .b16 lo, hi; mov.b32 {lo, hi}, %1; cvt.rn.f16x2.e4m3x2 %0, lo; }" : "=r"(r) : "r"(bytes));
+#else
+  const uint32_t upper = pick_bytes(bytes, 0, 0x1404), magnitude = upper & 0x7f007f00u;
+  asm("mul.f16x2 %0, %1, %2;" : "=r"(r) : "r"((upper & 0x80008000u) | magnitude >> 1), "r"(0x5c005c00u));
+  if ((magnitude & 0x7f00u) == 0x7f00u) r |= 0x7fffu;
+  if (magnitude >> 16 == 0x7f00u) r |= 0x7fff0000u;
+#endif
+  return r;
+}
+FA_DEVICE uint32_t widen2(uint32_t bytes, e5m2, f16) {
+  return pick_bytes(bytes, 0, 0x1404); /* they are the upper half of an f16 */
+}
+/* x + 128 are the lowest bits of 1024 + x + 128. */
+FA_DEVICE uint32_t widen2(uint32_t bytes, i8, f16) {
+  uint32_t r;
+  const uint32_t shifted = pick_bytes(bytes ^ 0x8080u, 0x64646464u, 0x4140);
+  asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(shifted), "r"(0x64806480u));
+  return r;
+}
+FA_DEVICE float low_half(uint32_t x, f16);
+FA_DEVICE float high_half(uint32_t x, f16);
+template <class E> FA_DEVICE uint32_t widen2(uint32_t bytes, E from, bf16) {
+  const uint32_t r = widen2(bytes, from, f16());
+  return pack2(low_half(r, f16()), high_half(r, f16()), bf16());
 }
 
 /* Before sm_90 the kernels of a stream never overlap. */

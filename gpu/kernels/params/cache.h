@@ -26,9 +26,18 @@ typedef struct fa_cache_divisor {
   int shift;
 } fa_cache_divisor;
 
+/* Of caches of 8 bits: what is stored times its descale is the value. NULL: 1. */
+typedef struct fa_cache_descales {
+  const float *k, *v;
+  /* Elements from one to the next; of slots: batch, row and head are those of the cache itself, and a row stride of 0 is one
+   * for all slots of a page or row; else batch is of sequences, and row nobody's. */
+  fa_kernel_strides stride;
+  int of_slots;
+} fa_cache_descales;
+
 /* A sequence has less than 2^30 rows and keys (checked by the host); offsets are 64-bit. */
 typedef struct fa_cache_params {
-  const uint16_t *q, *k, *v; /* f16 or bf16 patterns */
+  const uint16_t *q, *k, *v; /* f16 or bf16 patterns; k and v of 8 bits: bytes, which their strides count */
   uint16_t *o;
   float *lse; /* natural logarithm */
   /* batch, of k and v: from one row of the cache, or one page, to the next; row, of k and v: from slot to
@@ -75,6 +84,7 @@ typedef struct fa_cache_params {
   const int32_t *topk_length;  /* [batch]: of whose lists only so many first entries count; NULL: all */
   int64_t topk_batch_stride;   /* elements from one sequence's first list to the next one's; packed queries: 0 */
   int topk;
+  fa_cache_descales descale; /* only the kernels of caches of 8 bits read it */
 } fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less
@@ -118,6 +128,9 @@ typedef struct fa_cache_append_params {
   int rotary_dim;                  /* 0: no rotation; even */
   int rotary_interleaved; /* a pair is two neighbouring elements; else elements rotary_dim / 2 apart */
   int queries_move;       /* row i of q is i positions after the first row; else all are at the first row's */
+  int quantises;             /* to a cache of 8 bits: new keys and values have 16; else they are bytes, as the caches are.
+                                Strides count elements on both sides */
+  fa_cache_descales descale; /* of sequences; read where it quantises */
 } fa_cache_append_params;
 
 /* ---- a cache as ordinary keys ---- */

@@ -55,6 +55,12 @@ static fa_memeff_backward_kernels memeff[N_TYPES]; /* by fa_dtype: FA_F16, FA_BF
 static fa_memeff_kernel singles[MAX_SINGLES];      /* in ascending order of their columns */
 static int n_singles;
 static fa_flex_backward_kernels flex[N_TYPES], flex_short[N_TYPES];
+enum { N_EIGHT_APPENDS = 6 }; /* of three types, and two of new keys */
+typedef struct eight_append {
+  fa_dtype cache_dtype, dtype;
+  fa_kernel_entry kernel;
+} eight_append;
+static eight_append eight_appends[N_EIGHT_APPENDS];
 static fa_kernel_entry appends[N_TYPES][2], gather, lists[N_LISTS]; /* appends: by chunks, by elements */
 
 static fa_memeff_kernel memeff_of(const fa_kernel *k) {
@@ -113,6 +119,11 @@ static void make_groups(void) {
     appends[i][0] = entry_of(fa_kernel_of_type(&fa_kernels_cache_append, FA_STEP_APPEND, (fa_dtype)i));
     appends[i][1] = entry_of(fa_kernel_of_type(&fa_kernels_cache_append, FA_STEP_APPEND_ELEMENTS, (fa_dtype)i));
   }
+  int n = 0;
+  const fa_kernel_table *of_bytes = &fa_kernels_cache_append;
+  for (const fa_kernel *k = of_bytes->v; k < of_bytes->v + of_bytes->n; ++k)
+    if (k->step == FA_STEP_APPEND_EIGHT && n < N_EIGHT_APPENDS)
+      eight_appends[n++] = (eight_append){(fa_dtype)k->ability.cache_dtype, k->dtype, entry_of(k)};
   gather = entry_of(first(&fa_kernels_cache_gather, FA_STEP_GATHER));
   const fa_kernel_table *t = &fa_kernels_memeff_backward;
   for (const fa_kernel *k = t->v; k < t->v + t->n; ++k)
@@ -145,6 +156,12 @@ const fa_flex_backward_kernels *fa_flex_backward_find_short(fa_dtype dtype) {
 
 const fa_kernel_entry *fa_cache_append_find(fa_dtype dtype, bool by_elements) {
   return is_type(dtype) ? &appends[dtype][by_elements] : NULL;
+}
+
+const fa_kernel_entry *fa_cache_append_eight_find(fa_dtype cache_dtype, fa_dtype dtype) {
+  for (int i = 0; i < N_EIGHT_APPENDS && is_type(dtype); ++i)
+    if (eight_appends[i].cache_dtype == cache_dtype && eight_appends[i].dtype == dtype) return &eight_appends[i].kernel;
+  return NULL;
 }
 
 const fa_kernel_entry *fa_cache_gather_find(void) {

@@ -28,6 +28,7 @@ typedef struct fa_kernel_ability {
   int mask_bits;   /* a bit for every pair */
   int sinks;
   int large;       /* over a cache: two head dims, V in K, or lists of keys */
+  int cache_dtype; /* over a cache: FA_E4M3, FA_E5M2 or FA_I8, where it is of 8 bits, else 0; exactly */
   int v_in_k;      /* over a cache: V is the first columns of K; exactly */
   int pairs;       /* over a cache: query heads of a KV head in multiples of 128; of a kernel: it asks for that */
   int varlen;      /* sequences of lengths of their own, by cu_seqlens, seqused_k or leftpad_k */
@@ -38,7 +39,7 @@ typedef struct fa_kernel_ability {
 
 /* Whether a kernel with ability k can do what is wanted. */
 static inline int fa_kernel_is_able(const fa_kernel_ability *k, const fa_kernel_ability *wanted) {
-  return k->bf16 == wanted->bf16 && k->eight == wanted->eight && k->flex == wanted->flex && k->v_in_k == wanted->v_in_k && wanted->head_dim <= k->head_dim &&
+  return k->bf16 == wanted->bf16 && k->eight == wanted->eight && k->flex == wanted->flex && k->v_in_k == wanted->v_in_k && k->cache_dtype == wanted->cache_dtype && wanted->head_dim <= k->head_dim &&
          wanted->head_dim >= k->least && wanted->narrow >= k->narrow && k->unaligned >= wanted->unaligned &&
          k->alibi >= wanted->alibi && k->softcap >= wanted->softcap && k->dropout >= wanted->dropout &&
          k->p_debug >= wanted->p_debug && k->bias >= wanted->bias &&
@@ -70,6 +71,7 @@ typedef enum fa_kernel_step {
   FA_STEP_COMBINE,      /* of the splits of a forward pass */
   FA_STEP_APPEND,       /* to a KV cache */
   FA_STEP_APPEND_ELEMENTS,
+  FA_STEP_APPEND_EIGHT, /* to one of 8 bits */
   FA_STEP_GATHER,       /* a KV cache as ordinary keys */
   FA_STEP_PREPARE,      /* delta, and cleared accumulators */
   FA_STEP_PREPARE_ONLY, /* delta */

@@ -81,6 +81,11 @@ template <class T> static constexpr fa_dtype dtype_of() {
   return std::is_same<T, f32>::value ? FA_F32 : std::is_same<T, f16>::value ? FA_F16 : FA_BF16;
 }
 
+/* Of a cache of 8 bits. */
+template <class E> static constexpr fa_dtype dtype_of_bytes() {
+  return std::is_same<E, e4m3>::value ? FA_E4M3 : std::is_same<E, e5m2>::value ? FA_E5M2 : FA_I8;
+}
+
 /* Of one for elements T and any head dims, that can do all that its family can. */
 template <class T> static constexpr fa_kernel describe_type(fa_kernel_step step, int n_threads) {
   fa_kernel k = describe_step(step, n_threads);

@@ -69,7 +69,9 @@ const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backwar
 
 const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_kernel_device *device) {
   const bool is_large = wanted.head_dim > FA_CACHE_LARGE || wanted.large;
-  const fa_kernel_table *t = is_large ? &fa_kernels_cache_large : &fa_kernels_cache_forward;
+  const fa_kernel_table *t = is_large             ? &fa_kernels_cache_large
+                             : wanted.cache_dtype ? &fa_kernels_cache_eight
+                                                  : &fa_kernels_cache_forward;
   const fa_kernel *k = fa_kernel_first(t, FA_STEP_FORWARD, &wanted, device);
   if (k || !is_large) return k;
   wanted.packed_rows = 0; /* one for few rows takes any number */

@@ -65,7 +65,8 @@ const fa_kernel *fa_merge_find(fa_dtype dtype, fa_dtype parts_dtype, int backwar
 #define FA_CACHE_LARGE 256
 
 typedef fa_kernel fa_cache_kernel;
-/* Of it: bf16, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks, large, v_in_k, pairs. */
+/* Of it: bf16, cache_dtype, head_dim, packed_rows, unaligned, alibi, softcap, chunk, mask_bits, sinks, large, v_in_k,
+ * pairs. */
 typedef fa_kernel_ability fa_cache_ability;
 
 /* The most special kernel that can do this, or NULL; of those for large head dims, on a device without the shared
@@ -170,6 +171,8 @@ const fa_flex_backward_kernels *fa_flex_backward_find_short(fa_dtype dtype);
 
 /* Those that append; blocks have FA_CACHE_APPEND_THREADS and no shared memory. By elements: f32, and any head dims. */
 const fa_kernel_entry *fa_cache_append_find(fa_dtype dtype, bool by_elements);
+/* That of a cache of 8 bits; dtype: of the call, FA_F16 or FA_BF16. NULL: there is none. */
+const fa_kernel_entry *fa_cache_append_eight_find(fa_dtype cache_dtype, fa_dtype dtype);
 /* The one that makes ordinary keys of a cache, with FA_CACHE_GATHER_THREADS. */
 const fa_kernel_entry *fa_cache_gather_find(void);
 

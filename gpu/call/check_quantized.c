@@ -1,0 +1,55 @@
+/* What calls over a cache of 8 bits may ask for. */
+#include "gpu/call/check.h"
+#include "gpu/call/check_cache.h"
+
+/* A feature that their kernels have not, in words; NULL: none. */
+static const char *beyond(const fa_attention *a, const fa_inference *kv) {
+  const int64_t head_dim_v = fa_attention_head_dim_v(a);
+  const struct {
+    bool wanted;
+    const char *what;
+  } all[] = {{a->dtype == FA_F32, "dtype f32"},
+             {a->head_dim > 256, "a head_dim above 256"},
+             {a->head_dim % 16 != 0, "a head_dim that is no multiple of 16"},
+             {kv->v_in_k, "v_in_k"},
+             {head_dim_v != a->head_dim, "a head_dim_v of its own"},
+             {kv->topk_indices != NULL, "topk_indices"},
+             {kv->rotary_dim > 0, "rotary_dim"},
+             {a->bias != NULL, "a bias"},
+             {a->dropout_p > 0, "dropout"},
+             {a->flex != NULL, "expressions or block lists"},
+             {kv->descales_of_slots && kv->n_new > 0, "descales of slots and new keys at once"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    if (all[i].wanted) return all[i].what;
+  return NULL;
+}
+
+static fa_status check_descales(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  if (a->descale_batch_stride < 0 || a->descale_head_stride < 0 || kv->descale_slot_stride < 0)
+    return fa_fail(err, FA_ERR_INPUT,
+                   "descale strides (%lld, %lld, %lld): negative strides are not supported",
+                   (long long)a->descale_batch_stride, (long long)kv->descale_slot_stride,
+                   (long long)a->descale_head_stride);
+  if (kv->descales_of_slots && (!a->k_descale || !a->v_descale))
+    return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but there are descales_of_slots",
+                   a->k_descale ? "v_descale" : "k_descale");
+  const fa_status status = fa_alignment_check("k_descale", a->k_descale, 4, err);
+  return status == FA_OK ? fa_alignment_check("v_descale", a->v_descale, 4, err) : status;
+}
+
+fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  if (!kv->quantized) return FA_OK;
+  if (kv->cache_dtype != FA_E4M3 && kv->cache_dtype != FA_E5M2 && kv->cache_dtype != FA_I8)
+    return fa_fail(err, FA_ERR_INPUT, "cache_dtype: a quantized cache is of FA_E4M3, FA_E5M2 or FA_I8");
+  const char *what = beyond(a, kv);
+  if (what) return fa_fail(err, FA_ERR_UNSUPPORTED, "quantized caches: not together with %s", what);
+  return check_descales(a, kv, err);
+}
+
+int fa_cache_element_bytes(const fa_attention *a, const fa_inference *kv) {
+  return kv->quantized ? 1 : fa_attention_element_bytes(a);
+}
+
+int fa_cache_new_bytes(const fa_attention *a, const fa_inference *kv) {
+  return kv->quantizes_new ? fa_attention_element_bytes(a) : fa_cache_element_bytes(a, kv);
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""How sharp the bounds are: of each output, quantiles of the largest ratio of error to bound in a case.
+
+usage: tests/bench/ratios.py FA-VERIFY random|run ARGUMENTS...   (runs it with -v; a bound is idle where the median is far below 0.15)"""
+import collections
+import re
+import subprocess
+import sys
+
+LINE = re.compile(r"\s+(\w+)\s+worst ratio ([\d.e+-]+|inf)")
+
+
+def main(verify, *arguments):
+    ratios = collections.defaultdict(list)
+    done = subprocess.Popen([verify, *arguments, "-v", "--no-progress"], stdout=subprocess.PIPE, text=True)
+    last = ""
+    for line in done.stdout:
+        found = LINE.match(line)
+        if found:
+            ratios[found[1]].append(float(found[2]))
+        last = line.rstrip()
+    print("| output | cases | median | a tenth below | a tenth above | most |\n|---|---|---|---|---|---|")
+    for name, of in ratios.items():
+        of.sort()
+        n = len(of)
+        print(f"| {name} | {n} | {of[n // 2]:.3g} | {of[n // 10]:.3g} | {of[n - 1 - n // 10]:.3g} | {of[-1]:.3g} |")
+    print(last)
+    return done.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
