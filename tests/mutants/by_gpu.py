@@ -69,9 +69,11 @@ class Asking:
 
     def control(self, names):
         """Counter of what the GPU's judge says of the kernels without a bug, on the recorded cases of these mutants."""
-        places = {(kill.device_of(n), self.numbers(n, [self.recorded[n][0]])[0]) for n in names if n in self.recorded}
-        return killers.words_of({(device, n): self.pool.ask(f"mutant:{kill.subject_of(kill.control_of(device))}", "-0", n, LONGEST)
-                                 for device, n in sorted(places)})
+        controls = {n: f"mutant:{kill.subject_of(kill.control_of(kill.device_of(n)))}" for n in names}
+        places = sorted({(controls[n], self.numbers(n, [self.recorded[n][0]])[0]) for n in names if n in self.recorded})
+        with ThreadPoolExecutor(self.pool.most) as pool:
+            said = pool.map(lambda at: self.pool.ask(at[0], "-0", at[1], LONGEST), places)
+            return killers.words_of(dict(zip(places, said)))
 
 
 def chosen(recorded, only):
@@ -120,12 +122,11 @@ def main(words):
     for name in kill.controls_of(names):  # most objects are theirs
         asking.make(name, a.jobs)
     print(f"{len(names)} mutants", flush=True)
-    rows, pool = [], ThreadPoolExecutor(1)
-    control = pool.submit(asking.control, names)
+    control, rows = asking.control(names), []
     for row in killers.asked([lambda n=n: asking.ask(n) for n in cheapest_first(asking, names)], a.jobs, end, print):
         show(row)
         rows.append(row)
-    print(f"\n{killers.text_of(control.result(), rows, apart, 'Class')}")
+    print(f"\n{killers.text_of(control, rows, apart, 'Class')}")
     print(f"Not asked: {' '.join(sorted(set(names) - {r.key for r in rows})) or 'none'}.", flush=True)
     asking.pool.close()
     return 0 if len(rows) == len(names) and killers.is_clean(rows) else 1
