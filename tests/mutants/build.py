@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 FOLDER = "tests/mutants"
 # What calls the kernels, or queries them.
@@ -152,7 +153,7 @@ def compile_unit(compiler, root, unit, objects):
     return path
 
 
-def build(patch, out, cxx, cc):
+def build(patch, out, cxx, cc, jobs=1):
     objects = os.path.join(os.path.dirname(os.path.abspath(out)), "objects")
     os.makedirs(objects, exist_ok=True)
     root = tempfile.mkdtemp(prefix="mutant-")
@@ -161,7 +162,8 @@ def build(patch, out, cxx, cc):
         if patch not in UNCHANGED:
             apply(patch, root)
         units = [u for u in sources() if PLAIN_C.match(u)] + [u for u in sources() if u.endswith(".cu")]
-        made = [compile_unit(cxx if u.endswith(".cu") else cc, root, u, objects) for u in units]
+        with ThreadPoolExecutor(jobs) as pool:
+            made = list(pool.map(lambda u: compile_unit(cxx if u.endswith(".cu") else cc, root, u, objects), units))
         done = subprocess.run([cxx, "-shared", "-Wl,-Bsymbolic", "-o", out + ".new", *made], capture_output=True,
                               text=True, check=False)
         if done.returncode != 0:

@@ -40,8 +40,13 @@ def names(only):
     return [n for n in found if re.search(only, n)]
 
 
+def folder_of(program):
+    """Of the libraries that this program loads."""
+    return os.environ.get("FA_MUTANT_DIR") or os.path.join(os.path.dirname(os.path.realpath(program)), "mutants")
+
+
 def built(verify):
-    folder = os.environ.get("FA_MUTANT_DIR") or os.path.join(os.path.dirname(os.path.realpath(verify)), "mutants")
+    folder = folder_of(verify)
     return {n[:-len(".so")] for n in os.listdir(folder) if n.endswith(".so")} if os.path.isdir(folder) else set()
 
 
@@ -101,8 +106,7 @@ def judge_cases(verify, name, options, seconds="600"):
             sys.exit(f"mutant {name}: exit status {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
         with open(report) as f:
             found = json.load(f)
-        is_waste = not name.startswith("unchanged") and build.header(f"{build.FOLDER}/{name}.patch")["Class"] == "waste"
-        if not found["failures"] and not is_waste:
+        if not found["failures"] and not is_waste(name):
             return None  # a mutant's library has few sizes of kernels, so that some calls take a larger one
         if not found["failures"]:
             return wasted(work.read_report(report), "host" + (":" + device_of(name) if device_of(name) else ""))
@@ -110,6 +114,10 @@ def judge_cases(verify, name, options, seconds="600"):
     text = worst_tensor(first) if first["state"] == "FAIL" else ""
     reason = first.get("reason") or ""
     return first["case"]["name"], first["state"], text or reason.split(" [")[0]
+
+
+def is_waste(name):
+    return not name.startswith("unchanged") and build.header(f"{build.FOLDER}/{name}.patch")["Class"] == "waste"
 
 
 def wasted(seen, backend):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Every patch of tests/mutants/ fits the kernels as they are; some mutants, built here, are killed, by both judges where it
 # is many cases; and a mutant that is none is reported as surviving.
-# usage: test_kills.sh FA-VERIFY CXX CC   (from the top of the source tree)
+# usage: test_kills.sh FA-VERIFY MUTATE_SERVE CXX CC   (from the top of the source tree)
 set -euo pipefail
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
-verify=$(realpath "$1") cxx=$2 cc=$3
+verify=$(realpath "$1") serve=$(realpath "$2") cxx=$3 cc=$4
 FA_MUTANT_DIR=$(mktemp -d)
 export FA_MUTANT_DIR
 trap 'rm -rf "$FA_MUTANT_DIR"' EXIT
@@ -21,6 +21,13 @@ for name in $few; do
 done
 for name in $(tr '|' '\n' <<<"$shared" | sort -u); do build "tests/mutants/$name.patch" "$name"; done
 python3 tests/mutants/kill.py "$verify" --judge host --only "^($shared)$" --files '^(softcap|alibi|dropout)$'
+
+# On the case that killed, the GPU's judge refuses the mutant, and passes the kernels without a bug.
+echo '{"delta_missing": ["one_token", "FAIL", ""], "delta_half_summed": ["one_token", "RACE", ""]}' >"$FA_MUTANT_DIR/killers"
+python3 tests/mutants/by_gpu.py "$serve" --judge host --recorded "$FA_MUTANT_DIR/killers" --only '^delta_(missing|half_summed)$' --jobs 1 |
+  tee "$FA_MUTANT_DIR/out"
+grep -q '^| all | 1 | 1 |' "$FA_MUTANT_DIR/out" && grep -q 'on the 1 cases: 1 PASS' "$FA_MUTANT_DIR/out" &&
+  grep -q 'nothing to judge: 1 RACE' "$FA_MUTANT_DIR/out"
 
 # Right outputs, and more work than is recorded.
 build tests/mutants/waste_hidden_query_tiles.patch waste_hidden_query_tiles

@@ -27,6 +27,6 @@ void answer_wait(pid_t child, int from, double seconds, answer *a) {
 
 void answer_print(const answer *a) {
   static const char *const words[] = {[SAME] = "SAME", [WASTE] = "WASTE"};
-  printf("%s\t%.4f\t%s\t%s\t%s\t", a->how == JUDGED ? fa_state_name(a->state) : words[a->how], a->seconds,
-         a->image, a->kernels, a->reason);
+  printf("%s\t%.4f\t%s\t%s\t%s\t%s\t", a->how == JUDGED ? fa_state_name(a->state) : words[a->how], a->seconds,
+         a->image, a->kernels, a->reason, a->judge);
 }

@@ -16,6 +16,7 @@ typedef struct answer {
   how how;
   double seconds; /* of the processor */
   char image[IMAGE_CHARS], kernels[200], reason[200];
+  char judge[FA_LEFT_TEXT]; /* the GPU's: PASS, or why it is the CPU's word; "": it was not asked */
 } answer;
 
 /* Waits for the child's end. One that had no answer is a CRASH, or a HANG if its `seconds` of the processor or a time

@@ -4,7 +4,12 @@
     ask.py FOLDER --out JOURNALS --jobs 64 --budget 5 20 100 --seconds 300
 
 links the programs, runs every test and every case on the program as it is (a test that fails there is left out), and asks all
-subjects' mutants at once until the time is over. JOURNALS gets a journal for each subject, which run.py's --table reads."""
+subjects' mutants at once until the time is over. JOURNALS gets a journal for each subject, which run.py's --table reads.
+
+    ask.py FOLDER --out JOURNALS --killed BEFORE --judge both --gpus 2
+
+asks those that a case killed, by the journals in BEFORE, of that case again, by the judge on a GPU and by the CPU's, and prints what
+the former says. Exit: 1 if it passed a mutant that the CPU's fails."""
 import argparse
 import json
 import os
@@ -20,6 +25,7 @@ import both_suites  # noqa: E402
 import cases_suite  # noqa: E402
 import equivalents  # noqa: E402
 import journal  # noqa: E402
+import killers  # noqa: E402
 import killing  # noqa: E402
 import mutants  # noqa: E402
 import programs  # noqa: E402
@@ -114,6 +120,21 @@ def ask_rivals(subjects, a):
     say("rivals asked")
 
 
+def ask_killed(subjects, a, end):
+    """Exit status."""
+    found = []
+    for s in (s for s in subjects if "mutate_serve" in s.links):
+        rows = journal.Journal(os.path.join(a.killed, f"{s.what}.jsonl"), True).rows.values()
+        suite = cases_suite.Suite(s.link("mutate_serve"), backends=killers.backends_of(rows), dearest=a.dearest, jobs=a.jobs,
+                                  judge_by=a.judge, gpus=a.gpus)
+        book = journal.Journal(os.path.join(a.out, f"{s.what}.jsonl"), False)
+        control, said = killers.ask(killing.mixed(s.mutants)[:a.first], rows, suite, book, a.jobs, say, end)
+        suite.close()
+        say(f"{s.what}, judged by {a.judge}:\n\n{killers.text_of(killers.words_of(control), said, killers.not_asked(rows))}")
+        found += said
+    return 0 if killers.is_clean(found) else 1
+
+
 def say(text):
     print(f"{time.strftime('%X')} {text}", flush=True)
 
@@ -129,6 +150,9 @@ def arguments(words):
     p.add_argument("--slowest", type=float, default=60.0, help="tests that take longer, in seconds, are left out")
     p.add_argument("--first", type=int, help="so many of the mutants alone")
     p.add_argument("--rivals", metavar="FILE", help="first ask other projects' rules about the mutants with these keys")
+    p.add_argument("--killed", metavar="JOURNALS", help="asks again those that a case killed there, of that case alone")
+    p.add_argument("--judge", default="both", choices=("host", "both"), help="who judges those")
+    p.add_argument("--gpus", type=int, default=0, help="so many share the judging; 0: the first has all")
     return p.parse_args(words)
 
 
@@ -139,6 +163,8 @@ def main(words):
     with open(os.path.join(folder, "plan.json")) as f:
         subjects = [Packed(folder, plan) for plan in json.load(f)]
     os.makedirs(a.out, exist_ok=True)
+    if a.killed:
+        return ask_killed(subjects, a, end)
     if a.rivals:
         ask_rivals(subjects, a)
     suites = {s.what: s.suite(a) for s in subjects}

@@ -1,7 +1,6 @@
 """The named cases as what kills mutants: all of them once on the program as it is, to see which mutants each reaches;
 then for a mutant those that reach it, until one does not pass."""
 import os
-import queue
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -44,33 +43,27 @@ class Try:
 
 class Suite:
     """files, backends: which cases, and where; None: FILES. dearest: cases that take longer, in seconds, are left out. jobs: so many
-    may ask at once. judge_by: as --judge of fa-verify."""
+    may ask at once. judge_by: as --judge of fa-verify, on so many gpus."""
 
-    def __init__(self, program, files=None, backends=None, dearest=LONGEST, jobs=1, judge_by="cpu"):
-        self.jobs, self.dearest, self.tries, self.names, self.free = jobs, dearest, [], {}, {}
+    def __init__(self, program, files=None, backends=None, dearest=LONGEST, jobs=1, judge_by="cpu", gpus=0):
+        self.jobs, self.dearest, self.tries = jobs, dearest, []
         self.held = set(work.read_table(work.TABLE))
-        for backend in backends or FILES:
-            asked = files or [f"cases/{name}.json" for name in FILES.get(backend, EVERY)]
-            self.free[backend] = queue.Queue()
-            with ThreadPoolExecutor(jobs) as pool:  # each reads all the cases
-                for one in pool.map(lambda _, b=backend, f=asked: server.Server(program, b, f, judge=judge_by), range(jobs)):
-                    self.names[backend] = one.names
-                    self.free[backend].put(one)
+        asked = {backend: files or [f"cases/{name}.json" for name in FILES.get(backend, EVERY)] for backend in backends or FILES}
+        self.pool = server.Pool(program, sorted({path for some in asked.values() for path in some}), jobs, judge_by, gpus)
+        self.names, self.ask = self.pool.names, self.pool.ask
+        self.every = [(backend, number) for backend, some in asked.items() for number in self.numbers_of(some)]
 
-    def ask(self, backend, *question):
-        one = self.free[backend].get()
-        try:
-            return one.ask(*question)
-        finally:
-            self.free[backend].put(one)
+    def numbers_of(self, files):
+        """Of the cases of these files."""
+        stems = {os.path.basename(path).partition(".")[0] for path in files}
+        return [number for number, name in enumerate(self.names) if name.partition("/")[0] in stems]
 
     def reach(self, log=lambda text: None):
-        every = [(backend, number) for backend, names in self.names.items() for number in range(len(names))]
         with ThreadPoolExecutor(self.jobs) as pool:
-            answers = list(pool.map(lambda case: self.ask(case[0], 0, case[1], self.dearest), every))
+            answers = list(pool.map(lambda case: self.ask(case[0], 0, case[1], self.dearest), self.every))
         seen, count = set(), Counter()
-        for (backend, number), said in zip(every, answers):
-            name = self.names[backend][number]
+        for (backend, number), said in zip(self.every, answers):
+            name = self.names[number]
             if said.state == "HANG":  # too dear
                 continue
             if said.state not in ("PASS", "SKIP"):
@@ -102,6 +95,4 @@ class Suite:
         yield from ((t, True) for t in tries[JUDGED_SOON:JUDGED])
 
     def close(self):
-        for waiting in self.free.values():
-            while not waiting.empty():
-                waiting.get().close()
+        self.pool.close()

@@ -9,7 +9,8 @@ ERROR = "ERROR"  # a fault of whoever judges, such as two judges that contradict
 
 @dataclass
 class Row:
-    """outcome: a state such as FAIL or RACE, or one of the above. by: the case or test; tried: how many."""
+    """outcome: a state such as FAIL or RACE, or one of the above. by: the case or test; tried: how many; judge: what the GPU's said
+    of it, where that was asked (server.Answer)."""
     key: str
     path: str
     line: int
@@ -21,6 +22,7 @@ class Row:
     reason: str = ""
     tried: int = 0
     seconds: float = 0.0
+    judge: str = ""
 
     @property
     def killed(self):

@@ -25,13 +25,17 @@ def judge(mutant, suite, budget, after=0):
     return journal.row(mutant, journal.SURVIVED, tried=len(asked), seconds=spent), None
 
 
+def mixed(some):
+    """In no order of files, but always the same."""
+    return random.Random(len(some)).sample(some, len(some))
+
+
 def judge_all(batch, suite, book, budgets, log, jobs=1, excused=()):
     """In no order of files: what a run that is stopped has judged is a sample too. budgets: whoever survives the first is asked on
     under the next, so that the dear survivors come last. excused: keys of those that are asked under the first alone."""
     for m in batch.left_out:
         book.add(journal.row(m, journal.LEFT_OUT, reason="does not compile"))
-    mixed = random.Random(len(batch.mutants)).sample(batch.mutants, len(batch.mutants))
-    waiting = [(m, 0) for m in mixed]
+    waiting = [(m, 0) for m in mixed(batch.mutants)]
     with ThreadPoolExecutor(jobs) as pool:
         for budget in budgets:
             waiting = [(m, n) for m, n in judge_round(waiting, suite, book, budget, log, pool) if m.key not in excused]

@@ -3,6 +3,7 @@
 
     pack.py --build build --seed 2711 FOLDER ref=2800 cases=850 kernels=900    so many of each, chosen by the seed
     pack.py --seed 2712 --after JOURNALS FOLDER ref=500                        500 that no journal there has, and those alive in it
+    pack.py --killed JOURNALS FOLDER kernels=5000                              so many of those that cases killed there, for ask.py --killed
 
 FOLDER gets what ask.py needs to link and to ask there, beside the same tests/ and cases/: objects and libraries without debug
 information, the command that links each program, the mutants and the tests as JSON."""
@@ -18,6 +19,7 @@ from dataclasses import asdict
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import compiling  # noqa: E402
 import journal  # noqa: E402
+import killers  # noqa: E402
 import programs  # noqa: E402
 import subjects  # noqa: E402
 
@@ -77,15 +79,23 @@ def chosen(found, n, folder, what, seed):
     return sorted(random.Random(seed).sample(unknown, min(n, len(unknown))) + again, key=lambda m: m.number)
 
 
+def killed(found, n, folder, what, seed):
+    """So many of those that a case has killed."""
+    known = killers.to_ask(journal.Journal(os.path.join(folder, f"{what}.jsonl"), True).rows.values())
+    some = [m for m in found if m.key in known]
+    return sorted(random.Random(seed).sample(some, min(n, len(some))), key=lambda m: m.number)
+
+
 def pack(what, n, a, files):
     subject = subjects.SUBJECTS[what]
-    picked = chosen(subjects.find(subject), n, a.after, what, a.seed)
-    tests = programs.chosen(what)
+    found = subjects.find(subject)
+    picked = killed(found, n, a.killed, what, a.seed) if a.killed else chosen(found, n, a.after, what, a.seed)
+    tests = () if a.killed else programs.chosen(what)
     targets = sorted({t for p in tests for t in p.targets()})
     batch = compiling.Batch(a.build, os.path.join(a.build, "mutate", what), subject.target, picked, a.jobs, targets)
     objects = batch.compile()
     print(f"{what}: {len(batch.mutants)} of {len(picked)} mutants are programs, {len(targets)} programs", flush=True)
-    targets += OF_CASES if subject.suite == "cases" else []
+    targets += OF_CASES[:1 if a.killed else 2] if subject.suite == "cases" else []
     return {"what": what, "mutants": [asdict(m) for m in batch.mutants], "left_out": [asdict(m) for m in batch.left_out],
             "links": {t: linking(batch, t, objects, files) for t in targets},
             "tests": [[p.name, p.words] for p in tests]}
@@ -98,6 +108,7 @@ def main(words):
     p.add_argument("--build", default="build")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--after", metavar="JOURNALS", help="a folder of journals, which the new ones continue")
+    p.add_argument("--killed", metavar="JOURNALS", help="a folder of journals: of the mutants that a case killed there")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     a = p.parse_args(words)
     files = Files(a.folder)

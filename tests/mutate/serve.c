@@ -1,19 +1,22 @@
 /* Cases against mutants, each in a process of its own that is forked from one that has read all the cases.
  *
- *   serve BACKEND JUDGE FILE.json...      BACKEND: host, or host:ARGUMENT; JUDGE: as --judge has it
+ *   serve JUDGE FILE.json...      JUDGE: as --judge has it
  *
- * Prints "case FILE/NAME" for every case, then "ready". For a line "MUTANT CASE SECONDS IMAGE" on its input it answers
- *   STATE <tab> seconds <tab> IMAGE <tab> kernels <tab> reason <tab> numbers of the mutants reached
+ * Prints "case FILE/NAME" for every case, then "ready". A line "backend NAME" on its input says where cases run from then on: host,
+ * host:ARGUMENT, or mutant:NAME[,ARGUMENT] for a planted one. For a line "MUTANT CASE SECONDS IMAGE" it answers
+ *   STATE <tab> seconds <tab> IMAGE <tab> kernels <tab> reason <tab> the GPU's judge <tab> numbers of the mutants reached
  * Seconds are the processor's. STATE is a result's, or CRASH, or HANG after so many. Mutant 0 is the program as it is:
  * each case is asked of it first, which tells the mutants that the case reaches, and the image of what the run leaves in
  * memory and how much it works ("-": the case has to be judged). A mutant with that image is "SAME" and one that leaves
- * the same but works more or less is "WASTE", without being judged; "-MUTANT" judges it all the same. An ERROR is a fault of
- * the judge: with JUDGE "host" also that the two judges contradict each other. */
+ * the same but works more or less is "WASTE", without being judged; "-MUTANT" judges it all the same, also "-0". An ERROR is a
+ * fault of the judge: with JUDGE "host" or "both" also that the two judges contradict each other. Of the GPU's judge there is PASS,
+ * or why the case was left to the CPU's. */
 #include "cases/codec/file.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/one/judges.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/workers/memory.h"
+#include "gpu/backends/plugin_backend.h"
 #include "ref/math/blas.h"
 #include "tests/mutate/answer.h"
 #include "tests/mutate/image.h"
@@ -83,6 +86,11 @@ static bool look(const server *s, const question *q, answer *a) {
   return true;
 }
 
+static void say_who_judged(const fa_judged_how *how, answer *a) {
+  snprintf(a->judge, sizeof a->judge, "%s", how->by == FA_JUDGED_BY_CPU ? how->left : "PASS");
+  clean(a->judge);
+}
+
 /* The work is that of one more run, as mutant 0 had it: the judge's two runs have other schedules, which decide where the numbers of
  * dropout come from. */
 static void judge(const server *s, const question *q, answer *a) {
@@ -99,6 +107,7 @@ static void judge(const server *s, const question *q, answer *a) {
   snprintf(a->kernels, sizeof a->kernels, "%s %.32s", r.kernel, r.backward_kernel);
   snprintf(a->reason, sizeof a->reason, "%.199s", r.reason[0] ? r.reason : r.notes);
   clean(a->reason);
+  say_who_judged(&r.judged, a);
   if (a->state != FA_PASS || !fa_image_take(&s->cases.v[q->number], s->backend, s->self, &now)) return;
   print_work(&now.outcome.work, work, sizeof work);
   call_waste(q, work, a);
@@ -147,17 +156,43 @@ static bool run(const server *s, const question *q, answer *a) {
 static bool read_question(const server *s, const char *line, question *q) {
   memset(q, 0, sizeof *q);
   if (sscanf(line, "%d %lld %lf %99s", &q->mutant, &q->number, &q->seconds, q->image) != 4) return false;
-  q->judged = q->mutant < 0;
+  q->judged = line[0] == '-';
   q->mutant = abs(q->mutant);
   return q->number >= 0 && q->number < s->cases.n;
 }
 
-static int serve(const server *s) {
+static int fail(const fa_error *err) {
+  fprintf(stderr, "serve: %s\n", err->text);
+  return 2;
+}
+
+static void leave_backend(server *s) {
+  if (s->self) s->backend->close(s->self);
+  s->self = NULL;
+}
+
+/* text: what the line has behind "backend ". */
+static fa_status enter_backend(server *s, char *text, fa_error *err) {
+  text[strcspn(text, "\n")] = 0;
+  char *arg = strchr(text, ':');
+  if (arg) *arg++ = 0;
+  leave_backend(s);
+  s->backend = strcmp(text, fa_backend_mutant.name) == 0 ? &fa_backend_mutant : &fa_backend_host;
+  return s->backend->open(arg, &s->self, err);
+}
+
+static int serve(server *s) {
+  static const char enters[] = "backend ";
   char line[300];
   question q;
+  fa_error err = {""};
   while (fgets(line, sizeof line, stdin)) {
     answer a = {.state = FA_UNTESTED};
-    if (!read_question(s, line, &q)) return 2;
+    if (strncmp(line, enters, sizeof enters - 1) == 0) {
+      if (enter_backend(s, line + sizeof enters - 1, &err) != FA_OK) return fail(&err);
+      continue;
+    }
+    if (!s->self || !read_question(s, line, &q)) return 2;
     if (q.mutant == 0) memset(fa_mutant_reached, 0, FA_MUTANTS_MAX);
     if (!run(s, &q, &a)) return 3;
     answer_print(&a);
@@ -169,11 +204,6 @@ static int serve(const server *s) {
   return 0;
 }
 
-static int fail(const fa_error *err) {
-  fprintf(stderr, "serve: %s\n", err->text);
-  return 2;
-}
-
 static void print_case(const fa_case *c) {
   const char *place = c->place ? c->place : "", *slash = strrchr(place, '/');
   const char *file = slash ? slash + 1 : place;
@@ -183,23 +213,22 @@ static void print_case(const fa_case *c) {
 int main(int argc, char **argv) {
   server s = {.backend = &fa_backend_host};
   fa_error err = {""};
-  if (argc < 4 || strncmp(argv[1], "host", 4) != 0) return 2;
-  s.judge = fa_judge_choice_named(argv[2]);
+  if (argc < 3) return 2;
+  s.judge = fa_judge_choice_named(argv[1]);
   fa_memory_startup();
   fa_blas_startup(argv);
   void *shared = mmap(NULL, FA_MUTANTS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 3;
   fa_mutant_reached = shared;
   if (fa_judges_start(s.judge, 0, &err) != FA_OK) return fail(&err);
-  if (s.backend->open(argv[1][4] == ':' ? argv[1] + 5 : NULL, &s.self, &err) != FA_OK) return fail(&err);
-  for (int i = 3; i < argc; ++i)
+  for (int i = 2; i < argc; ++i)
     if (fa_case_file_load(argv[i], fa_generate, &s.cases, &err) != FA_OK) return fail(&err);
   for (int64_t i = 0; i < s.cases.n; ++i) print_case(&s.cases.v[i]);
   printf("ready\n");
   fflush(stdout);
   const int status = serve(&s);
   fa_case_list_free(&s.cases);
-  s.backend->close(s.self);
+  leave_backend(&s);
   fa_judges_stop();
   return status;
 }
