@@ -25,7 +25,7 @@ static double gamma_of(const fa_profile *f, bool generic, double n) {
 
 /* Up to the last bits; both infinite where nothing is known. */
 static bool is_near(double got, double want) {
-  return got == want || fabs(got - want) <= 1e-12 * want;
+  return got == want || (isfinite(want) && fabs(got - want) <= 1e-12 * want);
 }
 
 static void check_head(const fa_law_work *w, const fa_law_side *s, const head *x, int64_t at) {

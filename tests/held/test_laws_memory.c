@@ -21,6 +21,7 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
 }
 
 static const char *const cases[] = {
+    "{\"law\":\"repeat\",\"cu_seqlens_q\":[0,1,3],\"cu_seqlens_k\":[0,2,4],\"head_dim\":8}",
     "{\"law\":\"repeat\",\"seqlen_q\":3,\"head_dim\":8}",
     "{\"law\":\"key-permutation\",\"seqlen_q\":3,\"head_dim\":8}",
     "{\"law\":\"key-permutation\",\"seqlen_q\":20000,\"seqlen_k\":4000,\"head_dim\":8,\"head_dim_v\":8,"
@@ -31,9 +32,11 @@ static const char *const cases[] = {
     "{\"law\":\"merge-ranges\",\"seqlen_q\":3,\"head_dim\":8}",
     "{\"law\":\"bias-mask\",\"family\":\"memeff\",\"seqlen_q\":3,\"head_dim\":8,\"bias\":{\"shape\":[1,1,1,"
     "\"k\"]},\"mask\":{\"type\":\"causal\"}}",
-    "{\"law\":\"page-permutation\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":["
+    "{\"law\":\"page-permutation\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":"
+    "["
     "5],\"page_size\":4}}",
-    "{\"law\":\"cache-contiguous\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":["
+    "{\"law\":\"cache-contiguous\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":"
+    "["
     "5],\"page_size\":4}}",
     "{\"law\":\"cache-appended\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":["
     "5],\"new\":1}}",
