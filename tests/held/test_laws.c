@@ -55,30 +55,35 @@ static void hold_text(const char *text) {
   CHECK_MSG(near || strcmp(text, recorded) == 0, "\n  now      %s\n  recorded %s", text, recorded);
 }
 
-/* A digest does not tell one infinity from the other. */
-static long long positive_infinities(const fa_tensors *in) {
-  long long n = 0;
+/* What a digest does not tell: one infinity from the other, and small integers beside garbage. */
+static void exact_of(const fa_tensors *in, long long *infinities, unsigned *integers) {
   int64_t index[FA_MAX_RANK];
+  *infinities = 0, *integers = 2166136261u;
   for (int id = 0; id < FA_T_COUNT; ++id) {
-    if (fa_tensor_id_is_output((fa_tensor_id)id) || !in->t[id].data) continue;
-    for (int64_t e = 0; e < fa_tensor_count(&in->t[id]); ++e) {
+    const int64_t n =
+        fa_tensor_id_is_output((fa_tensor_id)id) || !in->t[id].data ? 0 : fa_tensor_count(&in->t[id]);
+    for (int64_t e = 0; e < n; ++e) {
       fa_tensor_unravel(&in->t[id], e, index);
-      n += fa_tensor_get(&in->t[id], index) == INFINITY;
+      const double x = fa_tensor_get(&in->t[id], index);
+      *infinities += x == INFINITY;
+      if (!fa_dtype_is_float(in->t[id].dtype)) *integers = (*integers ^ (unsigned)(int64_t)x) * 16777619u;
     }
   }
-  return n;
 }
 
 static void hold_call(const fa_problem *p, const fa_tensors *t) {
   fa_case c;
   char text[1900], number[30];
+  long long infinities;
+  unsigned integers;
   REQUIRE(fa_case_init(&c) == FA_OK);
   fa_problem own = c.problem;
   c.problem = *p;
   char *line = fa_case_to_line(&c);
   c.problem = own;
   snprintf(number, sizeof number, "call-%d", n_calls);
-  snprintf(text, sizeof text, "%s %s %lld inf %s", label, number, positive_infinities(t), line);
+  exact_of(t, &infinities, &integers);
+  snprintf(text, sizeof text, "%s %s inf %lld integers %x %s", label, number, infinities, integers, line);
   hold_text(text);
   free(line);
   fa_case_free(&c);
