@@ -62,9 +62,10 @@ static void test_hint(void) {
 static void test_strided_cache(void) {
   static fa_result r;
   float before[2][8], after[2][8];
-  int32_t len[] = {1};
+  int32_t len[] = {0};
   const fa_tensor t = {.dtype = FA_F32, .rank = 4, .shape = {1, 2, 1, 4}, .stride = {16, 8, 8, 2}};
-  const fa_problem p = {.family = FA_KVCACHE, .batch = 1, .kvcache = {.present = true, .len = {1, len}}};
+  const fa_problem p = {
+      .family = FA_KVCACHE, .batch = 1, .kvcache = {.present = true, .n_new = 1, .len = {1, len}}};
   fa_tensors a = {0}, b = {0};
   for (int i = 0; i < 16; ++i) before[i / 8][i % 8] = after[i / 8][i % 8] = (float)i;
   a.t[FA_T_K] = b.t[FA_T_K] = t;
@@ -72,8 +73,8 @@ static void test_strided_cache(void) {
   REQUIRE(fa_tensor_is_updated(&p, FA_T_K));
   for (int way = 0; way < 3; ++way) {
     fa_result_init(&r);
-    after[0][1] = way == 1 ? 9 : 1; /* between the elements */
-    after[1][4] = way == 2 ? 9 : 12;
+    after[1][1] = way == 1 ? 99 : 9; /* between the elements */
+    after[1][4] = way == 2 ? 99 : 12;
     a.t[FA_T_V] = a.t[FA_T_K], b.t[FA_T_V] = a.t[FA_T_K];
     fa_check_memory(&p, &a, &b, FA_POISON_A, &r);
     CHECK_MSG((r.state == FA_OOB) == (way == 2), "way %d: %s", way, r.reason);
