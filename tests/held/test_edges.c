@@ -254,7 +254,7 @@ static void test_sound(void) {
                                .row_cells = 40,
                                .column_cells = 8,
                                .n_panels = 2};
-  enum { SPOILT = 17 };
+  enum { SPOILT = 18 };
   static fa_map m[SPOILT];
   for (int i = 0; i < SPOILT; ++i) m[i] = sound;
   m[0].n_panel_axes = -1, m[1].n_panel_axes = FA_MAP_PANEL_AXES + 1;
@@ -263,7 +263,7 @@ static void test_sound(void) {
   m[5].rows = 0, m[6].columns = 0, m[7].row_step = 0, m[8].column_step = 0;
   m[9].row_cells = 0, m[10].row_cells = FA_MAP_ROWS + 1, m[11].column_cells = FA_MAP_COLUMNS + 1;
   m[12].n_panels = -1, m[13].n_panels = FA_MAP_PANELS + 1, m[14].n_strips = -1;
-  m[15].n_strips = FA_MAP_STRIPS + 1, m[15].row_cells = 1, m[16].panel_extent[0] = 0;
+  m[15].n_strips = FA_MAP_STRIPS + 1, m[15].row_cells = 1, m[16].panel_extent[0] = 0, m[17].column_cells = 0;
   CHECK(fa_map_is_sound(&sound));
   for (int i = 0; i < SPOILT; ++i) CHECK_MSG(!fa_map_is_sound(&m[i]), "spoilt in way %d", i);
 }

@@ -2,7 +2,7 @@
  * way and output, with sums over its elements, and one for its inputs. Most slips in a bound leave it a bound, if another one,
  * and no kernel notices.
  *
- * usage: test_ref_recorded [--write] [CASE FILE'S NAME...]    (default: all that are recorded; from the top of the source tree)
+ * usage: test_ref_recorded [--write] [CASE FILE'S NAME, or drawn...]    (default: all that are recorded; from the top of the tree)
  * After an intended change: test_ref_recorded --write, and the commit says what became larger or smaller, and why. */
 #include "cases/arithmetic/fields.h"
 #include "cases/codec/file.h"
@@ -88,6 +88,35 @@ static bool is_small(const fa_problem *p) {
   return p->heads_q * p->batch * (p->seqlen_q + 4) * p->seqlen_k * (p->head_dim + p->head_dim_v) < 6000000;
 }
 
+/* Three of the sets, by turns given what the forward made. */
+static void hold_with_three_sets(digest_book *b, const fa_case *c) {
+  const unsigned at = number_of_case(c);
+  int n = 0;
+  while (fa_arithmetic_name(n)) ++n;
+  for (int k = 0; k < 3; ++k) {
+    const char *set = fa_arithmetic_name((int)((at + (unsigned)k * 5) % (unsigned)n));
+    fa_arithmetic unused;
+    if (fa_arithmetic_named(set, c->problem.dtype, &unused)) hold_case(b, c, set, k == 1);
+  }
+}
+
+/* Random cases, which tests/held/drawn.json keeps as they were drawn. */
+static void hold_drawn(bool writes) {
+  fa_case_list list = {0};
+  fa_error err = {""};
+  digest_book b = {.f = fopen("tests/held/recorded/drawn.txt", writes ? "w" : "r"), .writes = writes};
+  REQUIRE(b.f);
+  CHECK_MSG(fa_case_file_load("tests/held/drawn.json", NULL, &list, &err) == FA_OK, "%s", err.text);
+  for (int64_t i = 0; i < list.n; ++i) {
+    hold_inputs(&b, &list.v[i]);
+    hold_with_three_sets(&b, &list.v[i]);
+  }
+  char more[8];
+  CHECK_MSG(writes || !fgets(more, sizeof more, b.f), "more is recorded than there is");
+  CHECK(fclose(b.f) == 0);
+  fa_case_list_free(&list);
+}
+
 static void hold_file(const char *name, bool writes) {
   char path[200];
   fa_case_list list = {0};
@@ -114,7 +143,12 @@ static void hold_file(const char *name, bool writes) {
 int main(int argc, char **argv) {
   const bool writes = argc > 1 && strcmp(argv[1], "--write") == 0;
   digest_check();
-  for (int i = 1 + writes; i < argc; ++i) hold_file(argv[i], writes);
+  for (int i = 1 + writes; i < argc; ++i)
+    if (strcmp(argv[i], "drawn") == 0)
+      hold_drawn(writes);
+    else
+      hold_file(argv[i], writes);
   for (int i = 0; argc == 1 + writes && i < N_FILES; ++i) hold_file(all_files[i], writes);
+  if (argc == 1 + writes) hold_drawn(writes);
   return check_done();
 }

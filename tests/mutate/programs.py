@@ -36,11 +36,11 @@ KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_bac
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
 FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
          "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "mla_prefill", "kvcache_mods", "hopper_cache")
-HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in FILES]
+HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*FILES, "drawn")]
 BY_ITSELF = [judged(f, "ref-f32") for f in FILES]
 REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "formula", "element", "twists", "memory", "lanes",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
-            "compare", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
+            "compare", "compare_edges", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_edges", "data_memory", "row_loops")
 CODEC = tests("case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory", "case_refused")
 WHOLE = tests("journal", "judging_edges", "ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
