@@ -59,7 +59,7 @@ static void test_panels(void) {
 /* ---- trivial answers ---- */
 
 /* Rows near each other and far from 0, with bounds that let one pass for another. */
-static const char *vacuous(int rank, const int64_t *shape, int64_t batch, int32_t *cu) {
+static const char *vacuous(int rank, const int64_t *shape, int64_t batch, int32_t *cu, float bound) {
   static fixture f;
   static const int64_t inputs[] = {1, 1, 1, 4};
   f = (fixture){.p = {.batch = batch, .heads_q = 1, .heads_kv = 1, .seqlen_q = 3, .seqlen_k = 3}};
@@ -69,7 +69,7 @@ static const char *vacuous(int rank, const int64_t *shape, int64_t batch, int32_
   for (int k = 0; k < 4; ++k)
     REQUIRE(fa_tensors_add(&f.set, ids[k], FA_F32, 4, inputs, NULL, 0, NULL) == FA_OK);
   for (int64_t e = 0; e < f.w.n; ++e)
-    f.w.value[e] = 10 + 0.01 * (double)e, f.w.quant[e] = 3, fixture_set(&f, e, 10);
+    f.w.value[e] = 10 + 0.01 * (double)e, f.w.quant[e] = bound, fixture_set(&f, e, f.w.value[e]);
   fixture_compare(&f);
   f.p.cu_seqlens_q = f.p.cu_seqlens_k = (fa_int32_array){0};
   fixture_free(&f);
@@ -78,10 +78,15 @@ static const char *vacuous(int rank, const int64_t *shape, int64_t batch, int32_
 
 static void test_neighbours(void) {
   static int32_t cu[] = {0, 3, 6};
-  const char *text = vacuous(4, (const int64_t[]){2, 3, 1, 4}, 2, NULL);
+  const char *text = vacuous(4, (const int64_t[]){2, 3, 1, 4}, 2, NULL, 3);
   CHECK_MSG(strcmp(text, "another batch entry's rows") == 0, "%s", text);
-  text = vacuous(3, (const int64_t[]){6, 1, 4}, 2, cu); /* of packed calls the first axis is the token */
+  text = vacuous(3, (const int64_t[]){6, 1, 4}, 2, cu, 3); /* of packed calls the first axis is the token */
   CHECK_MSG(strcmp(text, "") == 0, "%s", text);
+  text =
+      vacuous(4, (const int64_t[]){2, 3, 1, 4}, 2, NULL, 0.1f); /* an entry's rows are 0.12 off the other's */
+  CHECK_MSG(strcmp(text, "") == 0, "%s", text);
+  text = vacuous(4, (const int64_t[]){2, 3, 1, 4}, 2, NULL, 0.13f);
+  CHECK_MSG(strcmp(text, "another batch entry's rows") == 0, "%s", text);
 }
 
 /* ---- values without bounds ---- */

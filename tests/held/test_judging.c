@@ -1,22 +1,12 @@
 /* Small functions of the harness by hand: what an LSE looks like, which runs differ, which places of a sample are drawn or added. */
-#include "cases/codec/json.h"
-#include "cases/data/build.h"
 #include "fuzz/judging/lse_hint.h"
 #include "fuzz/judging/run_checks.h"
 #include "fuzz/judging/sample.h"
-#include "tests/support/check.h"
+#include "tests/held/case_of.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static fa_case case_of(const char *text, fa_tensors *in) {
-  fa_case c;
-  fa_error err = {""};
-  CHECK_MSG(fa_case_from_text(text, &c, &err) == FA_OK, "%s", err.text);
-  CHECK_MSG(fa_case_build(&c, in, &err) == FA_OK, "%s", err.text);
-  return c;
-}
 
 static void fill(const fa_tensor *t, double value) {
   int64_t index[FA_MAX_RANK];
