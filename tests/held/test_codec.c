@@ -31,8 +31,7 @@ static const char *const lines[] = {
     "\"kvcache\":{\"len\":[9],"
     "\"new\":1,\"rotary\":{\"dim\":16}}}",
     "{\"family\":\"kvcache\",\"dtype\":\"f16\",\"seqlen_k\":20,\"head_dim\":16,\"kvcache\":{\"len\":[9],"
-    "\"rotary\":{\"dim\":16},"
-    "\"rotary\":{\"dim\":16}}}",
+    "\"page_size\":4,\"rotary\":{\"dim\":16}}}",
     "{\"family\":\"flash\",\"dtype\":\"bf16\",\"seqlen_q\":20,\"head_dim\":16,\"quantized\":{\"dtype\":"
     "\"e4m3\",\"queries\":true}}",
     "{\"family\":\"flash\",\"dtype\":\"f16\",\"seqlen_q\":4,\"head_dim\":16,\"fill\":{\"q\":\"zero\"}}",
