@@ -5,7 +5,9 @@
 
 #include <cjson/cJSON.h>
 
+#include <malloc.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Features as letters: "abd". */
@@ -144,6 +146,13 @@ static void test_costs(void) {
   fa_case_free(&large);
 }
 
+static void test_free(void) {
+  const size_t before = mallinfo2().uordblks;
+  fa_tier t = {.order = malloc(1000), .seconds_of = malloc(1000)};
+  fa_tier_free(&t);
+  CHECK(mallinfo2().uordblks == before && !t.order);
+}
+
 /* Seconds for a case and for its operations, of the judge, who computes what there is, and of a subject, in tiles of 32. */
 static void test_exact_cost(void) {
   fa_case c;
@@ -173,6 +182,7 @@ int main(void) {
   test_time();
   test_count();
   test_json();
+  test_free();
   test_costs();
   test_exact_cost();
   CHECK(fa_tier_find("smoke")->seconds == 30 && fa_tier_find("standard")->seconds == 600 &&
