@@ -58,7 +58,8 @@ RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("random_profiles", "tests/fuzz/test_random_profiles.sh", "fa-verify", "faulty_verify"),
         script("case_names", "tests/fuzz/test_case_names.sh", "fa-verify"),
         script("exec", "tests/gpu/test_exec.sh", "fa-verify"),
-        script("exec2", "tests/gpu/test_exec2.sh", "fa-verify")]
+        script("exec2", "tests/gpu/test_exec2.sh", "fa-verify"),
+        script("session", "tests/fuzz/test_session.sh", "fa-verify", "faulty_verify")]
 OF = {
     "kernels": KERNELS,
     "plan": [*PLAN, *KERNELS],
