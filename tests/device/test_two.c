@@ -143,9 +143,9 @@ typedef struct liar {
   fa_judge_machine machine, *honest;
   float bounds; /* accum and quant of O become this many times as large; 0: they do not */
   float bounds_dv;
-  float accum;   /* of O, unless it is 0 */
-  double values; /* O is moved by this */
-  bool fails;
+  float accum;            /* of O, unless it is 0 */
+  double values;          /* O is moved by this */
+  bool fails, old_record; /* the last record of a comparison is of another call */
 } liar;
 
 static fa_status lie_reserve(void *self, size_t bytes, char **memory, fa_error *err) {
@@ -179,6 +179,7 @@ static fa_status lie_launch(void *self, fa_judge_kernel kernel, const fa_judge_j
     for (int64_t i = 0; i < job->o.n; ++i) job->want_o.value[i] += l->values;
     for (int64_t i = 0; l->accum > 0 && i < job->o.n; ++i) job->want_o.accum[i] = l->accum;
   }
+  if (l->old_record && kernel == FA_JUDGE_KERNEL_compare) job->output.check[job->n - 1].nonce ^= 1;
   if (kernel == FA_JUDGE_KERNEL_settle_key) widen(&job->want_dv, job->got_dv.n, l->bounds_dv);
   return status;
 }
@@ -199,17 +200,19 @@ static liar liar_on(fa_judge_machine *honest) {
 }
 
 static void test_liars(fa_judge_machine *m) {
-  liar wide = liar_on(m), blind = liar_on(m), shifted = liar_on(m), broken = liar_on(m);
-  liar *const all[] = {&wide, &blind, &shifted, &broken};
+  liar wide = liar_on(m), blind = liar_on(m), shifted = liar_on(m), broken = liar_on(m), old = liar_on(m);
+  liar *const all[] = {&wide, &blind, &shifted, &broken, &old};
   subject s;
-  for (int i = 0; i < 4; ++i) all[i]->machine.self = all[i];
+  for (int i = 0; i < 5; ++i) all[i]->machine.self = all[i];
   wide.bounds = 4;
   blind.bounds_dv = 1e9f;
   shifted.values = 1;
   broken.fails = true;
+  old.old_record = true;
   run_subject("rate-host", 0, &s);
   expect(&s, &shifted.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "the judges disagree: o[");
   expect(&s, &broken.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "it fell over");
+  expect(&s, &old.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "is not of this call");
   /* A bound that lets zeros pass is not relied on, and the CPU has a better one. */
   expect(&s, &blind.machine, false, FA_OK, FA_UNTESTED, "not surely right: a trivial answer");
   put_just_wrong(&s);
