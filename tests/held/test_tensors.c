@@ -144,7 +144,7 @@ static void check_header(void) {
   for (size_t k = 0; k < 8; ++k)
     refuse(file, k, "bytes; a safetensors file starts with 8 bytes of header length");
   refuse(file, n + 7, "");
-  refuse(file, n + 13, "5 bytes after the last tensor's data belong to no tensor");
+  refuse(file, n + 13, "x: 5 bytes after the last tensor's data belong to no tensor");
   file[7] = 1;
   refuse(file, n + 8, "header of 72057594037927990 bytes, but only 62 bytes follow");
   file[7] = 0, file[0] = 0;
