@@ -1,11 +1,11 @@
 /* What a tier chooses: the order by planted worth and cost, the turns of named and random cases, and when it is over. */
+#include "tests/held/taken.h"
 #include "tests/support/check.h"
 
 #include "fuzz/campaign/tier.h"
 
 #include <cjson/cJSON.h>
 
-#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,11 +144,6 @@ static void test_costs(void) {
   CHECK(fa_tier_cost("host", &large) > 10 * fa_tier_cost("plugin:./host.so", &large));
   fa_case_free(&small);
   fa_case_free(&large);
-}
-
-static size_t bytes_taken(void) {
-  const struct mallinfo2 m = mallinfo2();
-  return m.uordblks + m.hblkhd;
 }
 
 static void test_free(void) {

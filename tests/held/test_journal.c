@@ -1,10 +1,10 @@
 /* The journal of a run, and the file of waivers: what is cut off, refused, moved away, told, and given back. */
 #include "fuzz/campaign/journal.h"
 #include "fuzz/campaign/waivers.h"
+#include "tests/held/taken.h"
 #include "tests/support/check.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -194,11 +194,6 @@ static void use_all(void) {
   CHECK_MSG(fa_waivers_load(path, "2000-01-01", &w, &err) == FA_OK, "%s", err.text);
   fa_waivers_free(w);
   unlink(path);
-}
-
-static size_t bytes_taken(void) {
-  const struct mallinfo2 m = mallinfo2();
-  return m.uordblks + m.hblkhd;
 }
 
 static void check_leaks(void) {

@@ -2,10 +2,10 @@
  * that is given back. */
 #include "cases/tensors/guard.h"
 #include "cases/tensors/safetensors.h"
+#include "tests/held/taken.h"
 #include "tests/support/check.h"
 
 #include <inttypes.h>
-#include <malloc.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -168,11 +168,6 @@ static void check_short_files(void) {
 }
 
 /* ---- what is given back ---- */
-
-static size_t bytes_taken(void) {
-  const struct mallinfo2 m = mallinfo2();
-  return m.uordblks + m.hblkhd;
-}
 
 static void check_leaks(void) {
   static char names[3000][20];
