@@ -1,6 +1,7 @@
 /* What a tier chooses: the order by planted worth and cost, the turns of named and random cases, and when it is over. */
-#include "tests/held/taken.h"
+
 #include "tests/support/check.h"
+#include "tests/support/taken.h"
 
 #include "fuzz/campaign/tier.h"
 

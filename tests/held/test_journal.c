@@ -1,8 +1,9 @@
 /* The journal of a run, and the file of waivers: what is cut off, refused, moved away, told, and given back. */
 #include "fuzz/campaign/journal.h"
 #include "fuzz/campaign/waivers.h"
-#include "tests/held/taken.h"
+
 #include "tests/support/check.h"
+#include "tests/support/taken.h"
 
 #include <fcntl.h>
 #include <signal.h>
