@@ -1,7 +1,6 @@
 /* What a tier chooses: the order by planted worth and cost, the turns of named and random cases, and when it is over. */
 
 #include "tests/support/check.h"
-#include "tests/support/taken.h"
 
 #include "fuzz/campaign/tier.h"
 
@@ -147,14 +146,6 @@ static void test_costs(void) {
   fa_case_free(&large);
 }
 
-static void test_free(void) {
-  enum { LARGE = 1 << 20 };
-  const size_t before = bytes_taken();
-  fa_tier t = {.order = malloc(LARGE), .seconds_of = malloc(LARGE)};
-  fa_tier_free(&t);
-  CHECK(bytes_taken() < before + LARGE && !t.order);
-}
-
 /* Seconds for a case and for its operations, of the judge, who computes what there is, and of a subject, in tiles of 32. */
 static void test_exact_cost(void) {
   fa_case c;
@@ -184,7 +175,6 @@ int main(void) {
   test_time();
   test_count();
   test_json();
-  test_free();
   test_costs();
   test_exact_cost();
   CHECK(fa_tier_find("smoke")->seconds == 30 && fa_tier_find("standard")->seconds == 600 &&

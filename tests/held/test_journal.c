@@ -1,9 +1,9 @@
 /* The journal of a run, and the file of waivers: what is cut off, refused, moved away, told, and given back. */
 #include "fuzz/campaign/journal.h"
+#include "fuzz/campaign/tier.h"
 #include "fuzz/campaign/waivers.h"
-
+#include "tests/held/taken.h"
 #include "tests/support/check.h"
-#include "tests/support/taken.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -204,6 +204,14 @@ static void check_leaks(void) {
   CHECK_MSG(bytes_taken() < before + 50000, "%zu bytes are kept", bytes_taken() - before);
 }
 
+static void check_tier(void) {
+  enum { LARGE = 1 << 20 };
+  const size_t before = bytes_taken();
+  fa_tier t = {.order = malloc(LARGE), .seconds_of = malloc(LARGE)};
+  fa_tier_free(&t);
+  CHECK(bytes_taken() < before + LARGE && !t.order);
+}
+
 int main(void) {
   char *slash = strrchr(path, '/');
   *slash = 0;
@@ -219,6 +227,7 @@ int main(void) {
   check_regex();
   check_first();
   check_leaks();
+  check_tier();
   *slash = 0;
   CHECK(rmdir(path) == 0);
   return check_done();

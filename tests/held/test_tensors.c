@@ -2,9 +2,8 @@
  * that is given back. */
 #include "cases/tensors/guard.h"
 #include "cases/tensors/safetensors.h"
-
+#include "tests/held/taken.h"
 #include "tests/support/check.h"
-#include "tests/support/taken.h"
 
 #include <inttypes.h>
 #include <string.h>
