@@ -116,8 +116,9 @@ static void drop_undelivered(fa_law_work *w, fa_law_side *s, const fa_contract *
 fa_status fa_law_run(fa_law_work *w, fa_law_side *s, fa_error *err) {
   const fa_backend *b = w->config->backend;
   fa_error why;
-  if (fa_problem_validate(&s->p, &why) != FA_OK)
-    return fa_law_skip(w, "the other run is no valid call: %s", why.text);
+  const fa_status valid = fa_problem_validate(&s->p, &why);
+  if (valid == FA_ERR_MEMORY) return fa_fail(err, valid, "%s", why.text);
+  if (valid != FA_OK) return fa_law_skip(w, "the other run is no valid call: %s", why.text);
   if (!narrow_passes(w, &s->p)) return FA_OK;
   b->profile(w->config->backend_self, &s->p, &s->profile);
   snprintf(w->r->profile, sizeof w->r->profile, "%s", s->profile.name);

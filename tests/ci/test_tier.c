@@ -1,9 +1,13 @@
 /* What a tier chooses: the order by planted worth and cost, the turns of named and random cases, and when it is over. */
+
 #include "tests/support/check.h"
 
 #include "fuzz/campaign/tier.h"
 
+#include <cjson/cJSON.h>
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Features as letters: "abd". */
@@ -101,6 +105,29 @@ static void test_time(void) {
   CHECK(!fa_tier_is_over(&t, 1, end, end - 2.9));
   fa_tier_note(&t, 5, NULL, false, 1e9); /* skipped: no measure */
   CHECK(t.n_run[1] == 1 && t.measured == 1);
+  t.n_profiles = 0; /* then there are two cases, and no third */
+  fa_tier_note(&t, 2, NULL, true, 1e9);
+  CHECK(t.n_run[0] == 1 && t.n_run[1] == 1 && t.measured == 1);
+}
+
+static void test_count(void) {
+  uint64_t has[FA_WORTH_WORDS + 2];
+  memset(has, 0xff, sizeof has);
+  CHECK(fa_worth_count(has + 1) == 64 * FA_WORTH_WORDS);
+  memset(has + 1, 0, FA_WORTH_WORDS * sizeof *has);
+  has[1] = 5;
+  CHECK(fa_worth_count(has + 1) == 2);
+}
+
+static void test_json(void) {
+  int64_t order[4];
+  double seconds[4];
+  const fa_tier t = tier_of(order, seconds, 2, 2, 2);
+  cJSON *o = fa_tier_to_json(&t);
+  char *text = cJSON_PrintUnformatted(o);
+  CHECK_MSG(text && strstr(text, "\"profiles\":[\"causal\",\"window\"]"), "%s", text);
+  free(text);
+  cJSON_Delete(o);
 }
 
 static void test_costs(void) {
@@ -119,6 +146,25 @@ static void test_costs(void) {
   fa_case_free(&large);
 }
 
+/* Seconds for a case and for its operations, of the judge, who computes what there is, and of a subject, in tiles of 32. */
+static void test_exact_cost(void) {
+  fa_case c;
+  REQUIRE(fa_case_init(&c) == FA_OK);
+  fa_problem *p = &c.problem;
+  p->batch = 2, p->heads_q = 6, p->heads_kv = 3, p->seqlen_q = 31, p->seqlen_k = 95, p->head_dim = 64,
+  p->head_dim_v = 33;
+  for (int backward = 0; backward < 2; ++backward) {
+    const double passes = backward ? 3.5 : 1,
+                 elements = (2 * 31 * 6 + 2 * 95 * 3) * 97.0 * (backward ? 2 : 1);
+    const double judged = 2 * 12 * 32.0 * 96 * 97 * passes, run = 2 * 12 * 32.0 * 96 * (64 + 64) * passes;
+    const double want = elements / 1e8 + 5e-4 + judged / 1e9 + 2e-4 + run / 1.5e9;
+    p->backward = backward;
+    CHECK_MSG(fabs(fa_tier_cost("ref-f32", &c) - want) < 1e-12, "%.9g, not %.9g", fa_tier_cost("ref-f32", &c),
+              want);
+  }
+  fa_case_free(&c);
+}
+
 int main(void) {
   test_orders();
   test_turns(3, 2, 0, 5, "n0 n1 n2 end end ");
@@ -127,7 +173,10 @@ int main(void) {
   test_turns(0, 0, 3, 4, "causal0 window0 mixed0 causal1 ");
   test_turns(0, 0, 0, 1, "end ");
   test_time();
+  test_count();
+  test_json();
   test_costs();
+  test_exact_cost();
   CHECK(fa_tier_find("smoke")->seconds == 30 && fa_tier_find("standard")->seconds == 600 &&
         !fa_tier_find("Smoke"));
   return check_done();

@@ -132,6 +132,48 @@ static void test_equal(subject *s, bool o, bool lse) {
   fa_tensors_free(&r.second);
 }
 
+/* What one of the runs does not deliver is left alone. */
+static void test_undelivered(subject *s) {
+  for (int side = 0; side < 2; ++side) {
+    runs r = {.o = true};
+    s->contract.o_of_empty = FA_O_EMPTY_ANY, s->contract.lse_of_empty = FA_LSE_EMPTY_ANY;
+    add(&r.first, &s->forward, 0);
+    add(&r.second, &s->forward, 1000);
+    fa_tensor *lse = side ? &r.second.t[FA_T_LSE] : &r.first.t[FA_T_LSE];
+    char *data = lse->data;
+    lse->data = NULL;
+    fa_empty_rows_equal(&s->rows, &r.first, &r.second);
+    lse->data = data;
+    for_each_row(s, check_equal, &r);
+    fa_tensors_free(&r.first);
+    fa_tensors_free(&r.second);
+  }
+}
+
+/* ---- the mean of V ---- */
+
+static void check_mean(subject *s, const place *at, void *context) {
+  const fa_problem *p = &s->c.problem;
+  (void)context;
+  for (int x = 0; x < 4 && at->empty; ++x) {
+    const double got = s->forward.t[FA_T_O].value[at->o + x];
+    CHECK(p->dropout.p > 0 || p->cu_seqlens_q.n > 0 ? isnan(got) || p->dropout.p == 0
+                                                    : fabs(got) < 2 && got != 0);
+  }
+}
+
+/* With dropout it is the mean of some keys only, which nobody knows. */
+static void test_mean(subject *s) {
+  const fa_ref_options opt = {.n_threads = 1};
+  s->contract.o_of_empty = FA_O_EMPTY_MEAN_V, s->contract.lse_of_empty = FA_LSE_EMPTY_AS_CASE;
+  for (int dropout = 0; dropout < 2; ++dropout) {
+    s->c.problem.dropout.p = dropout ? 0.25 : 0;
+    REQUIRE(fa_empty_rows_expect(&s->rows, &s->in, &opt, &s->forward, NULL) == FA_OK);
+    for_each_row(s, check_mean, NULL);
+  }
+  s->c.problem.dropout.p = 0;
+}
+
 /* ---- for the backward ---- */
 
 static void check_plain(subject *s, const place *at, void *context) {
@@ -186,8 +228,10 @@ static void test_case(const char *text) {
   test_equal(&s, true, true);
   test_equal(&s, true, false);
   test_equal(&s, false, true);
+  test_undelivered(&s);
   test_plain(&s);
   test_check_nan(&s);
+  test_mean(&s);
   drop(&s);
 }
 

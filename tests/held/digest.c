@@ -32,6 +32,22 @@ digest digest_of(const fa_want *w) {
   return d;
 }
 
+digest digest_of_inputs(const fa_tensors *in) {
+  digest d = {.n = 0};
+  int64_t index[FA_MAX_RANK];
+  for (int id = 0; id < FA_T_COUNT; ++id) {
+    if (fa_tensor_id_is_output((fa_tensor_id)id) || !in->t[id].data) continue;
+    const int which = id == FA_T_Q ? 0 : id == FA_T_K ? 1 : id == FA_T_V ? 2 : id == FA_T_DO ? 3 : 4;
+    const int64_t n = fa_tensor_count(&in->t[id]);
+    d.n += n;
+    for (int64_t e = 0; e < n; ++e) {
+      fa_tensor_unravel(&in->t[id], e, index);
+      digest_add(&d, which, fa_tensor_get(&in->t[id], index), e + id);
+    }
+  }
+  return d;
+}
+
 static void format(const digest *d, const char *name, const char *way, fa_tensor_id id, char *line,
                    size_t size) {
   snprintf(line, size, "%s %s %s %lld %lld %.7g %.7g %.7g %.7g %.7g", name, way, fa_tensor_id_name(id), d->n,

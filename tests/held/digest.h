@@ -3,6 +3,7 @@
 #ifndef FA_TESTS_HELD_DIGEST_H
 #define FA_TESTS_HELD_DIGEST_H
 
+#include "cases/tensors/set.h"
 #include "ref/engine/want.h"
 
 #include <stdbool.h>
@@ -18,6 +19,8 @@ typedef struct digest {
 } digest;
 
 digest digest_of(const fa_want *w);
+/* Of a case's own data: q, k, v, do, and all else together. */
+digest digest_of_inputs(const fa_tensors *in);
 void digest_add(digest *d, int which, double x, int64_t element);
 
 /* A file of lines, which are compared or written. */

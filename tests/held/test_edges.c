@@ -1,6 +1,4 @@
 /* Small functions of the judge at the edges of their ranges, against values worked out by hand. */
-#include "cases/codec/json.h"
-#include "cases/data/build.h"
 #include "ref/attention/astray.h"
 #include "ref/compare/internal.h"
 #include "ref/compare/map.h"
@@ -9,7 +7,7 @@
 #include "ref/mods/lane_slopes.h"
 #include "ref/mods/tile.h"
 #include "ref/reference.h"
-#include "tests/support/check.h"
+#include "tests/held/case_of.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,14 +43,6 @@ static void test_dscore(void) {
   CHECK(p[0] == 0.6 && p[1] == 0 && p[2] == 2);
 }
 
-static fa_case case_of(const char *text, fa_tensors *in) {
-  fa_case c;
-  fa_error err = {""};
-  CHECK_MSG(fa_case_from_text(text, &c, &err) == FA_OK, "%s", err.text);
-  REQUIRE(fa_case_build(&c, in, &err) == FA_OK);
-  return c;
-}
-
 /* Of two parts of a head, the one that lies in the block, not the one that begins where it ends. */
 static void test_parts(void) {
   const fa_ref_part rows[] = {{.first = 256, .n = 5}, {.first = 10, .n = 5}};
@@ -73,6 +63,30 @@ static void test_parts(void) {
   fa_case_free(&c);
 }
 
+static void fewer_below(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
+                        int64_t *lo, int64_t *hi) {
+  (void)t, (void)c, (void)e, (void)lo;
+  *hi -= i;
+}
+
+/* The keys of a part reach as far as its longest row, which need not be its last. */
+static void test_longest_row(void) {
+  const fa_ref_part rows[] = {{.first = 2, .n = 5}};
+  const fa_ref_twist t = {.n_rows = 1, .rows = rows, .range = fewer_below};
+  const fa_ref_options opt = {.n_threads = 1, .twist = &t};
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_ref_rows r;
+  fa_case c = case_of("{\"seqlen_q\":9,\"seqlen_k\":20,\"head_dim\":8}", &in);
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  fa_ref_rows_init(&call, &call.entry[0], 0, 0, &r);
+  CHECK(fa_ref_rows_asked(&call, &r) && r.i0 == 2 && r.n == 5 && r.j_begin == 0 && r.j_end == 18);
+  fa_ref_call_free(&call);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- samples ---- */
 
 static void test_strips(void) {
@@ -83,80 +97,6 @@ static void test_strips(void) {
   CHECK(!fa_ref_strips_meet(&s, 0, 0, 256, 99) && !fa_ref_strips_meet(&s, 1, 0, 0, 99));
   CHECK(!fa_ref_strips_meet(&s, 2, 1, 0, 99) && fa_ref_strips_meet(&s, 2, 0, 700, 1));
   CHECK(fa_ref_place_order(&strip[0], &strip[1]) < 0 && fa_ref_place_order(&strip[2], &strip[1]) > 0);
-}
-
-/* ---- block lists ---- */
-
-static void move_list(fa_tensors *in, fa_tensor_id id, fa_int32_array *to) {
-  const int64_t n = fa_tensor_count(&in->t[id]);
-  to->v = calloc((size_t)n + 1, sizeof *to->v);
-  to->n = n;
-  for (int64_t e = 0; e < n; ++e) {
-    int64_t at[FA_MAX_RANK];
-    fa_tensor_unravel(&in->t[id], e, at);
-    to->v[e] = (int32_t)fa_tensor_get(&in->t[id], at);
-  }
-  in->t[id].data = NULL; /* its memory belongs to the set */
-}
-
-/* Lists in the problem itself say what the same lists say as tensors. */
-static void test_own_lists(void) {
-  static const char *const texts[] = {
-      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":64,\"seqlen_k\":80,"
-      "\"block_sparse\":{\"q_block\":16,\"kv_block\":16,\"density\":0.5,\"seed\":\"1\"}}",
-      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":3,\"seqlen_q\":70,\"seqlen_k\":65,"
-      "\"block_sparse\":{\"q_block\":8,\"kv_block\":32,\"density\":0.4,\"seed\":\"2\"}}"};
-  for (int i = 0; i < 2; ++i) {
-    const fa_ref_options opt = {.n_threads = 1};
-    fa_tensors in;
-    fa_wants given = {0}, own = {0};
-    fa_case c = case_of(texts[i], &in);
-    fa_block_sparse *s = &c.problem.block_sparse;
-    REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &given, NULL) == FA_OK);
-    move_list(&in, FA_T_KV_NUM_BLOCKS, &s->kv_num_blocks);
-    move_list(&in, FA_T_KV_INDICES, &s->kv_indices);
-    move_list(&in, FA_T_FULL_KV_NUM_BLOCKS, &s->full_kv_num_blocks);
-    move_list(&in, FA_T_FULL_KV_INDICES, &s->full_kv_indices);
-    REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &own, NULL) == FA_OK);
-    int64_t empty = 0;
-    for (int64_t e = 0; e < given.t[FA_T_O].n; ++e) {
-      CHECK(given.t[FA_T_O].value[e] == own.t[FA_T_O].value[e]);
-      empty += own.t[FA_T_O].value[e] == 0;
-    }
-    CHECK(empty < given.t[FA_T_O].n);
-    fa_wants_free(&given);
-    fa_wants_free(&own);
-    fa_tensors_free(&in);
-    fa_case_free(&c);
-  }
-}
-
-/* Lists made from a mask that goes by head name the blocks with a visible pair, in order. */
-static void test_made_lists(void) {
-  fa_tensors in;
-  fa_int32_array list[4];
-  fa_case c = case_of(
-      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":40,\"mask_"
-      "mod\":"
-      "\"q_idx + 9 * h >= kv_idx\",\"block_sparse\":{\"q_block\":8,\"kv_block\":8,\"from\":\"mask_mod\"}}",
-      &in);
-  REQUIRE(fa_ref_block_lists(&c.problem, &in, list, NULL) == FA_OK);
-  REQUIRE(list[0].n == 2 * 2 * 3 && list[1].n == list[0].n * 5);
-  for (int64_t row = 0; row < list[0].n; ++row) {
-    const int64_t h = row / 3 % 2, last = row % 3 == 2 ? 19 : row % 3 * 8 + 7; /* row of the block */
-    bool named[5] = {false};
-    for (int kind = 0; kind < 4; kind += 2)
-      for (int n = 0; n < list[kind].v[row]; ++n) {
-        const int32_t k = list[kind + 1].v[row * 5 + n];
-        CHECK(k >= 0 && k < 5 && !named[k] && (n == 0 || k > list[kind + 1].v[row * 5 + n - 1]));
-        named[k] = true;
-      }
-    for (int k = 0; k < 5; ++k)
-      CHECK_MSG(named[k] == (8 * k <= last + 9 * h), "row %lld, block %d", (long long)row, k);
-  }
-  for (int i = 0; i < 4; ++i) free(list[i].v);
-  fa_tensors_free(&in);
-  fa_case_free(&c);
 }
 
 /* ---- comparing ---- */
@@ -254,7 +194,7 @@ static void test_sound(void) {
                                .row_cells = 40,
                                .column_cells = 8,
                                .n_panels = 2};
-  enum { SPOILT = 17 };
+  enum { SPOILT = 18 };
   static fa_map m[SPOILT];
   for (int i = 0; i < SPOILT; ++i) m[i] = sound;
   m[0].n_panel_axes = -1, m[1].n_panel_axes = FA_MAP_PANEL_AXES + 1;
@@ -263,7 +203,7 @@ static void test_sound(void) {
   m[5].rows = 0, m[6].columns = 0, m[7].row_step = 0, m[8].column_step = 0;
   m[9].row_cells = 0, m[10].row_cells = FA_MAP_ROWS + 1, m[11].column_cells = FA_MAP_COLUMNS + 1;
   m[12].n_panels = -1, m[13].n_panels = FA_MAP_PANELS + 1, m[14].n_strips = -1;
-  m[15].n_strips = FA_MAP_STRIPS + 1, m[15].row_cells = 1, m[16].panel_extent[0] = 0;
+  m[15].n_strips = FA_MAP_STRIPS + 1, m[15].row_cells = 1, m[16].panel_extent[0] = 0, m[17].column_cells = 0;
   CHECK(fa_map_is_sound(&sound));
   for (int i = 0; i < SPOILT; ++i) CHECK_MSG(!fa_map_is_sound(&m[i]), "spoilt in way %d", i);
 }
@@ -274,9 +214,8 @@ int main(void) {
   test_lanes();
   test_dscore();
   test_parts();
+  test_longest_row();
   test_strips();
-  test_own_lists();
-  test_made_lists();
   test_classes();
   test_load_doubles();
   test_statistic();

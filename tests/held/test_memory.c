@@ -31,6 +31,9 @@ static void count_bounds(subject *s, const fa_wants *w) {
   for (int id = 0; id < FA_T_COUNT; ++id)
     for (int64_t e = 0; e < w->t[id].n && w->t[id].quant && !isnan(w->t[id].value[e]); ++e)
       s->not_numbers += !(fa_want_bound(&w->t[id], e) >= 0);
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    for (int64_t row = 0; w->t[id].scale && row < w->t[id].n / w->t[id].shape[w->t[id].rank - 1]; ++row)
+      s->not_numbers += isinf(w->t[id].scale[row]);
 }
 
 /* Lists made from mask_mod, as a recorded run stores them. */
@@ -120,6 +123,8 @@ static const char *const more[] = {
     "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":24,\"mask_"
     "mod\":"
     "\"q_idx + h >= kv_idx\",\"block_sparse\":{\"q_block\":8,\"kv_block\":8,\"from\":\"mask_mod\"}}",
+    "{\"head_dim\":8,\"heads_q\":2,\"seqlen_q\":20,\"dropout\":{\"p\":0.3,\"seed\":\"3\"},\"return_softmax\":"
+    "true,\"sinks\":{\"grad\":true}}",
     "{\"family\":\"flex\",\"head_dim\":8,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":24,\"score_mod\":\"score "
     "* w[h] + x[kv_idx]\","
     "\"dropout\":{\"p\":0.3,\"seed\":\"3\"},\"buffers\":{\"w\":{\"shape\":[2],\"grad\":true},\"x\":{"

@@ -2,7 +2,7 @@
  * way and output, with sums over its elements, and one for its inputs. Most slips in a bound leave it a bound, if another one,
  * and no kernel notices.
  *
- * usage: test_ref_recorded [--write] [CASE FILE'S NAME...]    (default: all that are recorded; from the top of the source tree)
+ * usage: test_ref_recorded [--write] [CASE FILE'S NAME, or drawn...]    (default: all that are recorded; from the top of the tree)
  * After an intended change: test_ref_recorded --write, and the commit says what became larger or smaller, and why. */
 #include "cases/arithmetic/fields.h"
 #include "cases/codec/file.h"
@@ -20,23 +20,6 @@ static const char *const all_files[] = {
     "masks",     "prefill",     "merge",        "sinks",       "mla",     "topk",    "kvcache_large",
     "quantized", "mla_prefill", "kvcache_mods", "hopper_cache"};
 enum { N_FILES = sizeof all_files / sizeof *all_files };
-
-/* The case's own data: q, k, v, do, and all else together. */
-static digest digest_of_inputs(const fa_tensors *in) {
-  digest d = {.n = 0};
-  int64_t index[FA_MAX_RANK];
-  for (int id = 0; id < FA_T_COUNT; ++id) {
-    if (fa_tensor_id_is_output((fa_tensor_id)id) || !in->t[id].data) continue;
-    const int which = id == FA_T_Q ? 0 : id == FA_T_K ? 1 : id == FA_T_V ? 2 : id == FA_T_DO ? 3 : 4;
-    const int64_t n = fa_tensor_count(&in->t[id]);
-    d.n += n;
-    for (int64_t e = 0; e < n; ++e) {
-      fa_tensor_unravel(&in->t[id], e, index);
-      digest_add(&d, which, fa_tensor_get(&in->t[id], index), e + id);
-    }
-  }
-  return d;
-}
 
 static void hold_inputs(digest_book *b, const fa_case *c) {
   fa_tensors in = {0};
@@ -105,6 +88,35 @@ static bool is_small(const fa_problem *p) {
   return p->heads_q * p->batch * (p->seqlen_q + 4) * p->seqlen_k * (p->head_dim + p->head_dim_v) < 6000000;
 }
 
+/* Three of the sets, by turns given what the forward made. */
+static void hold_with_three_sets(digest_book *b, const fa_case *c) {
+  const unsigned at = number_of_case(c);
+  int n = 0;
+  while (fa_arithmetic_name(n)) ++n;
+  for (int k = 0; k < 3; ++k) {
+    const char *set = fa_arithmetic_name((int)((at + (unsigned)k * 5) % (unsigned)n));
+    fa_arithmetic unused;
+    if (fa_arithmetic_named(set, c->problem.dtype, &unused)) hold_case(b, c, set, k == 1);
+  }
+}
+
+/* Random cases, which tests/held/drawn.json keeps as they were drawn. */
+static void hold_drawn(bool writes) {
+  fa_case_list list = {0};
+  fa_error err = {""};
+  digest_book b = {.f = fopen("tests/held/recorded/drawn.txt", writes ? "w" : "r"), .writes = writes};
+  REQUIRE(b.f);
+  CHECK_MSG(fa_case_file_load("tests/held/drawn.json", NULL, &list, &err) == FA_OK, "%s", err.text);
+  for (int64_t i = 0; i < list.n; ++i) {
+    hold_inputs(&b, &list.v[i]);
+    hold_with_three_sets(&b, &list.v[i]);
+  }
+  char more[8];
+  CHECK_MSG(writes || !fgets(more, sizeof more, b.f), "more is recorded than there is");
+  CHECK(fclose(b.f) == 0);
+  fa_case_list_free(&list);
+}
+
 static void hold_file(const char *name, bool writes) {
   char path[200];
   fa_case_list list = {0};
@@ -131,7 +143,12 @@ static void hold_file(const char *name, bool writes) {
 int main(int argc, char **argv) {
   const bool writes = argc > 1 && strcmp(argv[1], "--write") == 0;
   digest_check();
-  for (int i = 1 + writes; i < argc; ++i) hold_file(argv[i], writes);
+  for (int i = 1 + writes; i < argc; ++i)
+    if (strcmp(argv[i], "drawn") == 0)
+      hold_drawn(writes);
+    else
+      hold_file(argv[i], writes);
   for (int i = 0; argc == 1 + writes && i < N_FILES; ++i) hold_file(all_files[i], writes);
+  if (argc == 1 + writes) hold_drawn(writes);
   return check_done();
 }

@@ -16,15 +16,7 @@
 
 static const char *const cases[] = {
 #include "tests/explain/base_cases.inc"
-    "{\"head_dim\":16,\"dtype\":\"f16\",\"heads_q\":2,\"seqlen_q\":300,\"seqlen_k\":530,\"mask\":{\"type\":"
-    "\"causal\"}}",
-    "{\"head_dim\":16,\"family\":\"flex\",\"heads_q\":2,\"seqlen_q\":70,\"seqlen_k\":90,\"block_sparse\":{"
-    "\"q_block\":16,\"kv_block\":16,\"density\":0.6,\"seed\":\"3\"},\"mask_mod\":\"(q_idx + kv_idx) % 3 != "
-    "0\"}",
-    "{\"head_dim\":16,\"heads_q\":4,\"seqlen_q\":300,\"seqlen_k\":50,\"sinks\":{\"grad\":true}}",
-    "{\"head_dim\":16,\"family\":\"flex\",\"heads_q\":2,\"seqlen_q\":30,\"seqlen_k\":40,\"score_mod\":"
-    "\"score + rel[q_idx - kv_idx + "
-    "39]\",\"buffers\":{\"rel\":{\"shape\":[70],\"dtype\":\"f32\",\"grad\":true}}}",
+#include "tests/held/twist_cases.inc"
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 
@@ -147,6 +139,20 @@ static void small_weights(fa_profile *p) {
   p->max_weight = 1.2, p->max_p = 0.5, p->floor_p = p->floor_ds = 0x1p-12, p->ds_scaled = true;
 }
 
+/* dP exceeds its type. */
+static void narrow_dp(fa_profile *p) {
+  p->u_dp = 0x1p-9;
+  p->max_dp = 2;
+}
+
+static void floors(fa_profile *p) {
+  p->floor_dq = 0.01, p->floor_ds = 0.002, p->u_scores = 0x1p-12;
+}
+
+static void no_tiles(fa_profile *p) {
+  p->block_n = 0;
+}
+
 static const struct {
   const char *name;
   void (*alter)(fa_profile *p);
@@ -158,7 +164,10 @@ static const struct {
                {"cut", cut},
                {"narrow_scores", narrow_scores},
                {"small_operands", small_operands},
-               {"small_weights", small_weights}};
+               {"small_weights", small_weights},
+               {"narrow_dp", narrow_dp},
+               {"floors", floors},
+               {"no_tiles", no_tiles}};
 enum { N_ALTERED = sizeof altered / sizeof *altered };
 
 typedef struct subject {

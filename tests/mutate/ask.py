@@ -99,9 +99,10 @@ def reach(suites, jobs):
                 failed.add(t)
                 print(f"left out, as the program as it is fails: {t.name}: {said}", flush=True)
     for s in suites:
-        s.tries = sorted((t for t in s.tries if t.reached and t not in failed), key=lambda t: t.seconds)
+        s.tries = programs_suite.in_turn(t for t in s.tries if t.reached and t not in failed)
+        slowest = sorted(s.tries, key=lambda t: t.seconds)[-6:]
         print(f"{len(s.tries)} tests, {sum(t.seconds for t in s.tries):.0f} s; the slowest: "
-              + ", ".join(f"{t.name} {t.seconds:.1f} s" for t in s.tries[-6:]), flush=True)
+              + ", ".join(f"{t.name} {t.seconds:.1f} s" for t in slowest), flush=True)
 
 
 def everything(subjects, suites, a, end):

@@ -36,17 +36,17 @@ KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_bac
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
 FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
          "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "mla_prefill", "kvcache_mods", "hopper_cache")
-HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in FILES]
+HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*FILES, "drawn")]
 BY_ITSELF = [judged(f, "ref-f32") for f in FILES]
-REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "formula", "element", "twists", "memory", "lanes",
+REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "mods_edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "formula", "element", "twists", "memory", "lanes",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
-            "compare", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
-DATA = tests("tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_edges", "data_memory", "row_loops")
-CODEC = tests("case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory", "case_refused")
-WHOLE = tests("ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
+            "compare", "compare_edges", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
+DATA = tests("tensors_edges", "device_fill", "tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_edges", "data_memory", "row_loops")
+CODEC = tests("codec_edges", "case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory", "case_refused")
+WHOLE = tests("journal", "judging_edges", "device_fill", "ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
 JUDGED = tests("ref_f32", "sample", "sample_exact", "padded_lse", "flex", "flex_planted", "flex_slope", "explain_hypotheses", "report_maps")
-TWO = tests("two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")
-LAWS = tests("laws", "laws_class", "laws_skips", "laws_bound", "within", "cascade")
+TWO = [Program("two_judges few", ("@test_two_judges", "few")), *tests("two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")]
+LAWS = tests("laws_held", "runs_memory", "laws", "laws_class", "laws_skips", "laws_bound", "within", "cascade")
 RECORDED = Program("recorded", ("@test_recorded", "@fa-verify", "tests/golden"))
 RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("require", "tests/fuzz/test_require.sh", "faulty_verify"),
@@ -58,7 +58,8 @@ RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("random_profiles", "tests/fuzz/test_random_profiles.sh", "fa-verify", "faulty_verify"),
         script("case_names", "tests/fuzz/test_case_names.sh", "fa-verify"),
         script("exec", "tests/gpu/test_exec.sh", "fa-verify"),
-        script("exec2", "tests/gpu/test_exec2.sh", "fa-verify")]
+        script("exec2", "tests/gpu/test_exec2.sh", "fa-verify"),
+        script("session", "tests/fuzz/test_session.sh", "fa-verify", "faulty_verify")]
 OF = {
     "kernels": KERNELS,
     "plan": [*PLAN, *KERNELS],

@@ -183,6 +183,21 @@ static void expect_mean(scene *s, const char *what) {
   scene_free(s);
 }
 
+/* A single row that is no mean: the first one of a head. */
+static void test_no_mean(void) {
+  scene s;
+  scene_init(&s);
+  fa_case_set_fill(&s.c, FA_FILL_V_OFFSET);
+  s.c.fill[FA_T_Q] = FA_FILL_ZERO;
+  scene_compute(&s);
+  fa_want w = want_of(&s.set.t[FA_T_O], &s.slow.t[FA_T_O], 0.02);
+  for (int64_t e = 0; e < w.n; ++e) w.value[e] *= e < w.shape[3] ? 3 : 1.01;
+  const fa_verdict v = judge(&s, FA_T_O, &w, false);
+  CHECK_MSG(v.vacuous[0] == 0, "\"%s\"", v.vacuous);
+  want_free(&w);
+  scene_free(&s);
+}
+
 static void test_mean(void) {
   static const int32_t cu_q[] = {0, 5, 5, 30}, cu_k[] = {0, 9, 14, 31}, used[] = {20, 11}, pad[] = {3, 7};
   static const int32_t len[] = {17, 9}, rows[] = {3, 1};
@@ -198,6 +213,9 @@ static void test_mean(void) {
   s.c.problem.mask = (fa_mask){.type = FA_MASK_WINDOW, .align = FA_ALIGN_TOP_LEFT, .left = 4, .right = 2};
   s.c.problem.seqlen_q = 11;
   expect_mean(&s, "window");
+  scene_init(&s); /* the diagonal and what is right of it */
+  s.c.problem.mask = (fa_mask){.type = FA_MASK_WINDOW, .left = 0, .right = 3};
+  expect_mean(&s, "window on the right");
   scene_init(&s);
   REQUIRE(fa_int32_array_set(&s.c.problem.cu_seqlens_q, cu_q, 4) == FA_OK);
   REQUIRE(fa_int32_array_set(&s.c.problem.cu_seqlens_k, cu_k, 4) == FA_OK);
@@ -367,6 +385,7 @@ int main(void) {
   test_batch();
   test_legitimate();
   test_mean();
+  test_no_mean();
   test_statistics();
   test_foreign_statistics();
   test_errors_in_common();

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# What a run says and writes, run by run, in a few seconds: what identifies it, what it keeps of cases, what it tells, and what it
+# does not.
+# usage: test_session.sh FA-VERIFY FAULTY   (FAULTY: tests/support/faulty_backend.c, the same program with a bad subject)
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+verify=$(realpath "$1") faulty=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+. "$here/../support/cli_check.sh"
+
+cat >two.json <<'EOF'
+{ "fa_cases": 1, "defaults": { "dtype": "f16", "head_dim": 16, "seqlen_q": 8 },
+  "cases": [ { "name": "one" }, { "name": "thirteen", "seqlen_q": 13 } ] }
+EOF
+flat() { tr -d '\n\t' <"$1"; }
+has() { grep -qF -- "$2" <<<"$(flat "$1")"; }
+has_not() { ! has "$@"; }
+quiet_err() { [ ! -s err ]; }
+
+# ---- what identifies a run, and what it keeps of cases ----
+run env FA_HOPPER=a FA_NVRTC=b FA_FLEX_COMPILE=c "$verify" run --cases two.json --backend ref-f32 --report r.json --end-to-end
+expect exits 0
+expect quiet_err
+expect has r.json '"command":"run"'
+expect has r.json "run --cases two.json --backend ref-f32 --report r.json --end-to-end"
+expect has r.json '"end_to_end":true'
+expect has r.json '"environment":{"FA_HOPPER":"a","FA_NVRTC":"b","FA_FLEX_COMPILE":"c"}'
+expect has r.json '"shard":"0/1"'
+expect has r.json '"finished":true'
+expect has_not r.json '"draws"'
+run "$verify" run --cases two.json --backend ref-f32 --report s.json
+expect has s.json '"end_to_end":false'
+expect has_not s.json '"environment"'
+run "$verify" random --count 3 --profile causal --backend ref-f32 --report q.json --emit e.json
+expect exits 0
+expect has q.json '"profile":"causal","seed":"1","count":3'
+expect has q.json '"draws":true'
+expect has q.json '"causal":{"wanted":3,"judged":3}'
+expect says_line '^tests:3 passed:3 '
+expect lines '^PASS causal-1-[012]  ref-f32' 3
+expect lines 'never judged' 0
+emitted() { [ "$(grep -c '"name":"causal-1-' e.json)" = "$1" ]; }
+expect emitted 3
+# Two backends have the same cases, which are written once.
+run "$verify" random --count 3 --profile causal --backend ref-f32 --backend host --emit e.json -q
+expect exits 0
+expect emitted 3
+run "$verify" run --cases e.json --backend ref-f32
+expect last_line "tests:3 passed:3 failed:0 skipped:0 error:0"
+# Cases that are drawn but not judged count as wanted alone.
+run "$faulty" random --count 2 --profile causal --backend faulty:refuse --as-drawn --report q.json
+expect exits 4
+expect complains "fa-verify: nothing was judged"
+expect has q.json '"causal":{"wanted":2,"judged":0}'
+expect says_line '^never judged: .*causal'
+
+# ---- failures: reported with their cases, and told apart ----
+run "$faulty" run --cases two.json --backend faulty:wrong_o --report f.json --html f.html
+expect exits 1
+expect quiet_err
+expect lines '^PASS one' 1
+expect lines '^FAIL thirteen' 1
+expect has f.json '"case":{"name":"thirteen","family":"flash","dtype":"f16","seqlen_q":13,"head_dim":16}'
+expect has f.json '"worst_ratio"'
+expect says_failure '^FAIL thirteen .* r=[0-9.e+]+ '
+run "$faulty" run --cases two.json --backend faulty:wrong_o --html only.html -q
+expect exits 1
+expect grep -q thirteen only.html
+run "$faulty" run --case '{"name":"x","head_dim":16,"seqlen_q":13}' --case '{"name":"y","head_dim":16}' --backend faulty:wrong_o --fail-fast -j 1
+expect exits 1
+expect quiet_err # there is no journal to go on with
+expect says_line '^tests:1 passed:0 failed:1'
+run "$faulty" run --cases two.json --backend faulty:wrong_o --fail-fast -j 1 --report g.json
+expect has g.json '"finished":true'
+run "$faulty" run --case '{"name":"x","head_dim":16,"seqlen_q":13}' --cases two.json --backend faulty:wrong_o --fail-fast -j 1 --report h.json
+expect complains "ended by --fail-fast; the same command without it and with --resume goes on (h.json.journal)"
+expect has h.json '"finished":false'
+for how in nondeterministic oob input nan_o; do
+  run "$faulty" run --cases two.json --backend faulty:$how
+  expect exits 1
+  expect says_line '^(NONDETERMINISTIC|OOB|INPUT_MODIFIED|FAIL) '
+done
+run "$faulty" run --cases two.json --backend faulty:wrong_o --keep kept
+expect exits 1
+kept() { [ "$(ls kept | wc -l)" = "$1" ]; }
+expect kept 1
+run "$verify" run --cases two.json --backend ref-f32 --keep none
+kept_none() { [ "$(ls none 2>/dev/null | wc -l)" = 0 ]; }
+expect kept_none
+
+# ---- what is told, and what is not ----
+run "$verify" run --cases two.json --backend ref-f32 --shard 1/2
+expect quiet_err
+expect last_line "tests:1 passed:1 failed:0 skipped:0 error:0"
+run env GTEST_SHARD_INDEX=0 GTEST_TOTAL_SHARDS=2 "$verify" run --cases two.json --backend ref-f32
+expect complains "shard: 0 of 2 (GTEST_SHARD_INDEX)"
+run env GTEST_SHARD_INDEX=0 GTEST_TOTAL_SHARDS=2 "$verify" run --cases two.json --backend ref-f32 -q
+expect quiet_err
+many=()
+for _ in $(seq 17); do many+=(--backend ref-f32); done
+run "$verify" run --cases two.json "${many[@]}"
+expect exits 2
+expect complains "--backend: at most 16"
+run "$verify" run --cases two.json --backend ref-f32 --color never
+expect lines $'\033' 0
+run "$verify" run --cases two.json --backend ref-f32 --waivers missing.json
+expect exits 2
+expect complains "missing.json: No such file"
+printf '{"fa_waivers":1,"waivers":[{"match":{"name":"thirteen"},"states":["FAIL"],"reason":"known","expires":"2999-01-01"}]}' >w.json
+run "$faulty" run --cases two.json --backend faulty:wrong_o --waivers w.json
+expect exits 0
+run "$verify" run --cases two.json --backend ref-f32 --waivers w.json # nothing fails any more
+expect exits 1
+run "$verify" run --cases two.json --backend ref-f32 --waivers w.json --filter thirteen # of a part that is not said
+expect exits 0
+run "$verify" run --cases two.json --backend ref-f32 --waivers w.json --shard 1/2
+expect exits 0
+
+# ---- a baseline ----
+run "$faulty" run --cases two.json --backend faulty:wrong_o --report b.json -q
+run "$faulty" run --cases two.json --backend faulty:wrong_o --baseline b.json
+expect exits 0
+run "$faulty" run --cases two.json --backend faulty:refuse --baseline b.json # nothing is judged any more
+expect exits 1
+done_checking

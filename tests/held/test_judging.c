@@ -1,0 +1,173 @@
+/* Small functions of the harness by hand: what an LSE looks like, which runs differ, which places of a sample are drawn or added. */
+#include "fuzz/judging/lse_hint.h"
+#include "fuzz/judging/run_checks.h"
+#include "fuzz/judging/sample.h"
+#include "tests/held/case_of.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fill(const fa_tensor *t, double value) {
+  int64_t index[FA_MAX_RANK];
+  for (int64_t e = 0; e < fa_tensor_count(t); ++e) {
+    fa_tensor_unravel(t, e, index);
+    fa_tensor_set(t, index, value);
+  }
+}
+
+/* ---- what an LSE seems to be ---- */
+
+/* n elements, the last one infinite, of which the subject's are `factor` times as large. */
+static const char *hint(double factor, int n, double scale, int64_t bad) {
+  static fa_result r;
+  static float got[4];
+  double want[4] = {1.5, -2, 3, 4};
+  const fa_problem p = {.scale = scale};
+  const fa_want w = {.n = n, .rank = 1, .shape = {n}, .value = want};
+  const fa_tensor t = {.dtype = FA_F32, .rank = 1, .shape = {n}, .stride = {1}, .data = (char *)got};
+  want[n - 1] = -INFINITY;
+  for (int i = 0; i < n; ++i) got[i] = (float)(factor * want[i]);
+  memset(&r, 0, sizeof r);
+  r.n_verdicts = 1, r.verdict[0].id = FA_T_LSE, r.verdict[0].bad = bad;
+  fa_lse_hint(&p, &w, &t, &r);
+  return r.notes;
+}
+
+static void test_hint(void) {
+  const double log2_e = 1.4426950408889634;
+  for (int n = 2; n <= 4; ++n) {
+    CHECK_MSG(strstr(hint(log2_e, n, 0.5, 1), "lse seems to be in base 2: "), "%d", n);
+    CHECK(strstr(hint(2, n, 0.5, 1), "divided by the scale: \"lse\": {\"scaled\": false}"));
+    CHECK(strstr(hint(2 * log2_e, n, 0.5, 1), "in base 2 and divided by the scale"));
+    CHECK(strstr(hint(-1, n, 0.5, 1), "negated, which nothing declares"));
+  }
+  CHECK(!*hint(-2, 4, 0.5, 1) && !*hint(1.1, 4, 0.5, 1) && !*hint(2, 1, 0.5, 1));
+  CHECK(!*hint(log2_e, 4, 0.5, 0)); /* it is right */
+}
+
+/* ---- two runs ---- */
+
+/* Every second element of a row counts. */
+static void test_strided_cache(void) {
+  static fa_result r;
+  float before[2][8], after[2][8];
+  int32_t len[] = {0};
+  const fa_tensor t = {.dtype = FA_F32, .rank = 4, .shape = {1, 2, 1, 4}, .stride = {16, 8, 8, 2}};
+  const fa_problem p = {
+      .family = FA_KVCACHE, .batch = 1, .kvcache = {.present = true, .n_new = 1, .len = {1, len}}};
+  fa_tensors a = {0}, b = {0};
+  for (int i = 0; i < 16; ++i) before[i / 8][i % 8] = after[i / 8][i % 8] = (float)i;
+  a.t[FA_T_K] = b.t[FA_T_K] = t;
+  a.t[FA_T_K].data = (char *)before, b.t[FA_T_K].data = (char *)after;
+  REQUIRE(fa_tensor_is_updated(&p, FA_T_K));
+  for (int way = 0; way < 3; ++way) {
+    fa_result_init(&r);
+    after[1][1] = way == 1 ? 99 : 9; /* between the elements */
+    after[1][4] = way == 2 ? 99 : 12;
+    a.t[FA_T_V] = a.t[FA_T_K], b.t[FA_T_V] = a.t[FA_T_K];
+    fa_check_memory(&p, &a, &b, FA_POISON_A, &r);
+    CHECK_MSG((r.state == FA_OOB) == (way == 2), "way %d: %s", way, r.reason);
+    if (way == 2) CHECK_MSG(strstr(r.reason, "cache k[0,1,0,2] changed"), "%s", r.reason);
+    fa_result_free(&r);
+  }
+}
+
+/* dQ may be summed in any order; dV, behind it, may not. */
+static void test_repeats(void) {
+  static fa_result r;
+  fa_tensors first, second;
+  fa_case c = case_of("{\"seqlen_q\":3,\"head_dim\":8}", &first);
+  const fa_profile any = {.dq_atomic = true}, none = {.dq_atomic = false};
+  REQUIRE(fa_tensors_clone(&second, &first, NULL) == FA_OK);
+  const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  for (int i = 0; i < 5; ++i) fill(&first.t[ids[i]], 1), fill(&second.t[ids[i]], 1);
+  const int64_t at[FA_MAX_RANK] = {0, 1, 0, 2};
+  fa_result_init(&r);
+  CHECK(!fa_check_repeats(&c.problem, &none, &first, &second, FA_POISON_B, &r));
+  fa_tensor_set(&second.t[FA_T_DQ], at, 2);
+  CHECK(!fa_check_repeats(&c.problem, &any, &first, &second, FA_POISON_B, &r) && !r.reason[0]);
+  CHECK(fa_check_repeats(&c.problem, &none, &first, &second, FA_POISON_B, &r));
+  CHECK_MSG(strcmp(r.reason, "dq: 1 elements differ between two runs, the first [0,1,0,2]: 1, then 2") == 0,
+            "%s", r.reason);
+  fa_result_free(&r);
+  fa_result_init(&r);
+  fa_tensor_set(&second.t[FA_T_DV], at, 3);
+  CHECK(fa_check_repeats(&c.problem, &any, &first, &second, FA_POISON_B, &r));
+  CHECK_MSG(strncmp(r.reason, "dv: 1 elements differ", 21) == 0, "%s", r.reason);
+  fa_result_free(&r);
+  fa_tensors_free(&first);
+  fa_tensors_free(&second);
+  fa_case_free(&c);
+}
+
+/* ---- samples ---- */
+
+static uint64_t number_of(const fa_ref_place *at, int64_t n) {
+  uint64_t h = 14695981039346656037u;
+  for (int64_t k = 0; k < n; ++k)
+    h = (h ^ (uint64_t)((at[k].b * 100 + at[k].h) * 10000 + at[k].i)) * 1099511628211u;
+  return h;
+}
+
+/* Rows and strips that were drawn at first, so that a sample asked for again is the same. */
+static void test_draw(void) {
+  static const char *const texts[] = {
+      "{\"batch\":3,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":700,\"seqlen_k\":1500,\"head_dim\":8}",
+      "{\"cu_seqlens_q\":[0,300,301,900],\"cu_seqlens_k\":[0,900,1000,2700],\"heads_q\":3,\"head_dim\":8}"};
+  static const struct {
+    int64_t rows, strips;
+    uint64_t row, strip;
+  } want[] = {{300, 9, 5561519554481431972u, 6119184427638153919u},
+              {300, 9, 2768736861358735573u, 4418080684623871151u}};
+  for (int k = 0; k < 2; ++k) {
+    fa_tensors in;
+    fa_sample_places out;
+    const fa_sample sample = {.rows = want[k].rows, .strips = want[k].strips, .seed = 7};
+    fa_case c = case_of(texts[k], &in);
+    REQUIRE(fa_sample_draw(&c.problem, &in, &sample, 1, true, &out, NULL) == FA_OK);
+    CHECK(out.n_rows == want[k].rows && out.n_strips == want[k].strips);
+    CHECK_MSG(number_of(out.row, out.n_rows) == want[k].row &&
+                  number_of(out.strip, out.n_strips) == want[k].strip,
+              "sample %d: rows %llu, strips %llu", k, (unsigned long long)number_of(out.row, out.n_rows),
+              (unsigned long long)number_of(out.strip, out.n_strips));
+    fa_sample_places_free(&out);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+/* NaN in O, in types whose low halves look like it; gradients that nobody wrote count only with a backward. */
+static void test_odd(void) {
+  static const char *const types[] = {"f16", "bf16", "f32"};
+  for (int k = 0; k < 3; ++k) {
+    char text[100];
+    fa_tensors in;
+    snprintf(text, sizeof text, "{\"dtype\":\"%s\",\"family\":\"%s\",\"seqlen_q\":9,\"head_dim\":8}",
+             types[k], k < 2 ? "flash" : "memeff");
+    fa_case c = case_of(text, &in);
+    fill(&in.t[FA_T_O], 1.9999961853027344); /* in f32 0x3fffffe0: a half with an exponent of ones */
+    fill(&in.t[FA_T_LSE], 1);
+    for (int odd = 0; odd < 2; ++odd)
+      for (int strips = 0; strips < 2; ++strips) {
+        fa_sample_places out = {0};
+        const int64_t at[FA_MAX_RANK] = {0, 4, 0, 3};
+        fa_tensor_set(&in.t[FA_T_O], at, odd ? NAN : 1);
+        REQUIRE(fa_sample_add_odd(&c.problem, &in, &in, 1, strips, &out, NULL) == FA_OK);
+        CHECK_MSG(out.odd_rows == (strips ? 8 : odd) && out.odd_strips == strips,
+                  "%s: %lld rows, %lld strips", types[k], (long long)out.odd_rows, (long long)out.odd_strips);
+        fa_sample_places_free(&out);
+      }
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+int main(void) {
+  test_hint();
+  test_strided_cache();
+  test_repeats();
+  test_draw();
+  test_odd();
+  return check_done();
+}

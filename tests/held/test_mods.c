@@ -1,0 +1,188 @@
+/* The reference by hand where it reads lists and expressions, and what is wanted of pairs that nobody sees. */
+#include "ref/mods/tile.h"
+#include "ref/reference.h"
+#include "tests/held/case_of.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- block lists ---- */
+
+static void move_list(fa_tensors *in, fa_tensor_id id, fa_int32_array *to) {
+  const int64_t n = fa_tensor_count(&in->t[id]);
+  to->v = calloc((size_t)n + 1, sizeof *to->v);
+  to->n = n;
+  for (int64_t e = 0; e < n; ++e) {
+    int64_t at[FA_MAX_RANK];
+    fa_tensor_unravel(&in->t[id], e, at);
+    to->v[e] = (int32_t)fa_tensor_get(&in->t[id], at);
+  }
+  in->t[id].data = NULL; /* its memory belongs to the set */
+}
+
+/* Lists in the problem itself say what the same lists say as tensors. */
+static void test_own_lists(void) {
+  static const char *const texts[] = {
+      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":64,\"seqlen_k\":80,"
+      "\"block_sparse\":{\"q_block\":16,\"kv_block\":16,\"density\":0.5,\"seed\":\"1\"}}",
+      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":3,\"seqlen_q\":70,\"seqlen_k\":65,"
+      "\"block_sparse\":{\"q_block\":8,\"kv_block\":32,\"density\":0.4,\"seed\":\"2\"}}"};
+  for (int i = 0; i < 2; ++i) {
+    const fa_ref_options opt = {.n_threads = 1};
+    fa_tensors in;
+    fa_wants given = {0}, own = {0};
+    fa_case c = case_of(texts[i], &in);
+    fa_block_sparse *s = &c.problem.block_sparse;
+    REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &given, NULL) == FA_OK);
+    move_list(&in, FA_T_KV_NUM_BLOCKS, &s->kv_num_blocks);
+    move_list(&in, FA_T_KV_INDICES, &s->kv_indices);
+    move_list(&in, FA_T_FULL_KV_NUM_BLOCKS, &s->full_kv_num_blocks);
+    move_list(&in, FA_T_FULL_KV_INDICES, &s->full_kv_indices);
+    REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &own, NULL) == FA_OK);
+    int64_t empty = 0;
+    for (int64_t e = 0; e < given.t[FA_T_O].n; ++e) {
+      CHECK(given.t[FA_T_O].value[e] == own.t[FA_T_O].value[e]);
+      empty += own.t[FA_T_O].value[e] == 0;
+    }
+    CHECK(empty < given.t[FA_T_O].n);
+    fa_wants_free(&given);
+    fa_wants_free(&own);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+/* Lists made from a mask that goes by head name the blocks with a visible pair, in order. */
+static void test_made_lists(void) {
+  fa_tensors in;
+  fa_int32_array list[4];
+  fa_case c = case_of(
+      "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":40,\"mask_"
+      "mod\":"
+      "\"q_idx + 9 * h >= kv_idx\",\"block_sparse\":{\"q_block\":8,\"kv_block\":8,\"from\":\"mask_mod\"}}",
+      &in);
+  REQUIRE(fa_ref_block_lists(&c.problem, &in, list, NULL) == FA_OK);
+  REQUIRE(list[0].n == 2 * 2 * 3 && list[1].n == list[0].n * 5);
+  for (int64_t row = 0; row < list[0].n; ++row) {
+    const int64_t h = row / 3 % 2, last = row % 3 == 2 ? 19 : row % 3 * 8 + 7; /* row of the block */
+    bool named[5] = {false};
+    for (int kind = 0; kind < 4; kind += 2)
+      for (int n = 0; n < list[kind].v[row]; ++n) {
+        const int32_t k = list[kind + 1].v[row * 5 + n];
+        CHECK(k >= 0 && k < 5 && !named[k] && (n == 0 || k > list[kind + 1].v[row * 5 + n - 1]));
+        named[k] = true;
+      }
+    for (int k = 0; k < 5; ++k)
+      CHECK_MSG(named[k] == (8 * k <= last + 9 * h), "row %lld, block %d", (long long)row, k);
+  }
+  for (int i = 0; i < 4; ++i) free(list[i].v);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* Of two sequences, whose masks differ by entry, and of one whose mask is that of all heads. */
+static void test_lists_by_entry(void) {
+  static const char *const masks[] = {"q_idx + 9 * b >= kv_idx", "q_idx >= kv_idx"};
+  for (int which = 0; which < 2; ++which) {
+    fa_tensors in;
+    fa_int32_array list[4];
+    char text[300];
+    snprintf(text, sizeof text,
+             "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":20,\"seqlen_k\":40,"
+             "\"mask_mod\":"
+             "\"%s\",\"block_sparse\":{\"q_block\":8,\"kv_block\":8,\"from\":\"mask_mod\"}}",
+             masks[which]);
+    fa_case c = case_of(text, &in);
+    REQUIRE(fa_ref_block_lists(&c.problem, &in, list, NULL) == FA_OK);
+    for (int64_t row = 0; row < list[0].n; ++row) {
+      const int64_t b = row / 6, last = row % 3 == 2 ? 19 : row % 3 * 8 + 7, end = last + (which ? 0 : 9 * b);
+      CHECK(list[0].v[row] + list[2].v[row] == (end / 8 + 1 < 5 ? end / 8 + 1 : 5));
+    }
+    for (int i = 0; i < 4; ++i) free(list[i].v);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+/* ---- what expressions may not do ---- */
+
+static fa_status status_of(const char *text, bool backward, fa_error *err) {
+  fa_tensors in;
+  fa_wants forward = {0}, gradients = {0};
+  fa_case c = case_of(text, &in);
+  const fa_ref_options opt = {.n_threads = 1};
+  fa_status status = fa_ref_forward(&c.problem, &in, &opt, &forward, err);
+  if (status == FA_OK && backward)
+    status = fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &gradients, err);
+  fa_wants_free(&forward);
+  fa_wants_free(&gradients);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+  return status;
+}
+
+/* Only the first keys' numbers are too large for an integer. */
+static void test_large_integers(void) {
+  fa_error err = {""};
+  CHECK(status_of("{\"family\":\"flex\",\"seqlen_q\":2,\"seqlen_k\":80,\"head_dim\":8,\"mask_mod\":\"(80000 "
+                  "- kv_idx * 1000) * "
+                  "30000 > 0\"}",
+                  false, &err) == FA_ERR_INPUT);
+  CHECK(status_of("{\"family\":\"flex\",\"seqlen_q\":2,\"seqlen_k\":80,\"head_dim\":8,\"mask_mod\":\"(80000 "
+                  "- kv_idx * 1000) * "
+                  "20000 > 0\"}",
+                  false, &err) == FA_OK);
+}
+
+/* A root has no slope at 0. */
+static void test_no_slope(void) {
+  static const char text[] = "{\"family\":\"flex\",\"seqlen_q\":2,\"seqlen_k\":9,\"head_dim\":8,\"score_"
+                             "mod\":\"sqrt(score - score)\"}";
+  fa_error err = {""};
+  CHECK(status_of(text, false, &err) == FA_OK);
+  CHECK(status_of(text, true, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "no finite derivative"), "%s", err.text);
+}
+
+/* ---- bounds ---- */
+
+static void test_want_bound(void) {
+  double value[] = {0, 1, -3};
+  float quant[] = {0.25f, 0, 0};
+  fa_want w = {.dtype = FA_F32, .n = 3, .value = value};
+  CHECK(fa_want_bound(&w, 0) == 0 && fa_want_bound(&w, 1) == 0x1p-24 && fa_want_bound(&w, 2) == 0x1p-23);
+  w.quant = quant;
+  CHECK(fa_want_bound(&w, 0) == 0.25 + 0x1p-26 && fa_want_bound(&w, 1) == 0x1p-24);
+}
+
+/* What no pair adds to is exactly 0. */
+static void test_hidden_bias(void) {
+  fa_tensors in;
+  fa_wants forward = {0}, gradients = {0};
+  fa_case c = case_of("{\"family\":\"memeff\",\"seqlen_q\":5,\"head_dim\":8,\"mask\":{\"type\":\"causal\"},"
+                      "\"bias\":{\"shape\":[1,1,"
+                      "\"q\",\"k\"],\"grad\":true}}",
+                      &in);
+  const fa_profile profile = fa_profile_get("simt-f32", c.problem.dtype);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &forward, NULL) == FA_OK &&
+          fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &gradients, NULL) == FA_OK);
+  const fa_want *w = &gradients.t[FA_T_DBIAS];
+  CHECK(w->n == 25);
+  for (int64_t e = 0; e < w->n; ++e) CHECK((fa_want_bound(w, e) == 0) == (e % 5 > e / 5));
+  fa_wants_free(&forward);
+  fa_wants_free(&gradients);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+int main(void) {
+  test_own_lists();
+  test_made_lists();
+  test_lists_by_entry();
+  test_large_integers();
+  test_no_slope();
+  test_want_bound();
+  test_hidden_bias();
+  return check_done();
+}

@@ -1,0 +1,99 @@
+/* A run of a case, judged by the reference or by a law, gives back what it takes; and when any of its allocations fails, it says so, or says
+ * what it says otherwise, and has given back all. */
+#include "cases/codec/json.h"
+#include "fuzz/one/run_case.h"
+#include "tests/held/guarded.h"
+#include "tests/support/check.h"
+
+#include <string.h>
+
+/* Zeros: a sum of nothing has no rounding, and computing takes long. */
+static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                     fa_outcome *out, fa_error *err) {
+  (void)self, (void)p, (void)out, (void)err;
+  const fa_tensor_bits written = fa_tensors_written_by(opt->passes);
+  int64_t index[FA_MAX_RANK];
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    for (int64_t e = 0; written >> id & 1 && t->t[id].data && e < fa_tensor_count(&t->t[id]); ++e) {
+      fa_tensor_unravel(&t->t[id], e, index);
+      fa_tensor_set(&t->t[id], index, 0);
+    }
+  return FA_OK;
+}
+
+static const char *const cases[] = {
+    "{\"seqlen_q\":3,\"head_dim\":8}",
+    "{\"cu_seqlens_q\":[0,1,3],\"cu_seqlens_k\":[0,2,4],\"head_dim\":8,\"heads_q\":2}",
+    "{\"seqlen_q\":3,\"head_dim\":8,\"mask\":{\"type\":\"causal\"},\"dropout\":{\"p\":0.3,\"seed\":\"1\"},"
+    "\"return_softmax\":true}",
+    "{\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":[5],\"new\":1}}",
+    "{\"family\":\"flex\",\"seqlen_q\":3,\"head_dim\":8,\"score_mod\":\"score + kv_idx\"}",
+    "{\"law\":\"repeat\",\"cu_seqlens_q\":[0,1,3],\"cu_seqlens_k\":[0,2,4],\"head_dim\":8}",
+    "{\"law\":\"repeat\",\"seqlen_q\":3,\"head_dim\":8}",
+    "{\"law\":\"key-permutation\",\"seqlen_q\":3,\"head_dim\":8}",
+    "{\"law\":\"key-permutation\",\"seqlen_q\":20000,\"seqlen_k\":4000,\"head_dim\":8,\"head_dim_v\":8,"
+    "\"backward\":false}",
+    "{\"law\":\"head-permutation\",\"seqlen_q\":3,\"head_dim\":8,\"heads_q\":2,\"heads_kv\":2,\"alibi\":{}}",
+    "{\"law\":\"batch-alone\",\"seqlen_q\":3,\"head_dim\":8,\"batch\":3}",
+    "{\"law\":\"causal-prefix\",\"seqlen_q\":3,\"head_dim\":8,\"mask\":{\"type\":\"causal\"}}",
+    "{\"law\":\"merge-ranges\",\"seqlen_q\":3,\"head_dim\":8}",
+    "{\"law\":\"bias-mask\",\"family\":\"memeff\",\"seqlen_q\":3,\"head_dim\":8,\"bias\":{\"shape\":[1,1,1,"
+    "\"k\"]},\"mask\":{\"type\":\"causal\"}}",
+    "{\"law\":\"page-permutation\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":"
+    "["
+    "5],\"page_size\":4}}",
+    "{\"law\":\"cache-contiguous\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":"
+    "["
+    "5],\"page_size\":4}}",
+    "{\"law\":\"cache-appended\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":["
+    "5],\"new\":1}}",
+    "{\"law\":\"part-empty\",\"family\":\"merge\",\"seqlen_q\":3,\"head_dim\":8,\"merge\":{\"parts\":2}}",
+    "{\"law\":\"part-nested\",\"family\":\"merge\",\"seqlen_q\":3,\"head_dim\":8,\"merge\":{\"parts\":3}}",
+    "{\"law\":\"sink-none\",\"seqlen_q\":3,\"head_dim\":8,\"sinks\":true}",
+};
+
+static fa_status judge(const fa_case *c, bool right, fa_state *state, fa_error *err) {
+  static fa_result r;
+  fa_backend b = fa_backend_ref_f32;
+  if (!right) b.run = run;
+  const fa_run_config config = {.backend = &b, .n_threads = 1, .maps = !right};
+  fa_result_init(&r);
+  const fa_status status = fa_run_case(c, &config, &r, err);
+  *state = r.state;
+  fa_result_free(&r);
+  return status;
+}
+
+/* Allocation 0, 1, 2 ... fails, until there are no more. */
+static void fail_each(const fa_case *c, int n, bool right, fa_state usual) {
+  const long before = guarded_live();
+  for (long i = 0; i < 10000; ++i) {
+    fa_error err = {""};
+    guarded_fail_after(i);
+    fa_state state;
+    const fa_status status = judge(c, right, &state, &err);
+    const bool unused = guarded_waits();
+    guarded_fail_after(-1);
+    CHECK_MSG(guarded_live() == before, "case %d, allocation %ld: %ld blocks before, %ld after", n, i, before,
+              guarded_live());
+    if (unused) return;
+    CHECK_MSG(status == FA_ERR_MEMORY || state == usual, "case %d, allocation %ld: %d %s, %s", n, i,
+              (int)status, err.text, fa_state_name(state));
+  }
+  CHECK(!"an end");
+}
+
+int main(void) {
+  for (int n = 0; n < (int)(sizeof cases / sizeof *cases); ++n) {
+    fa_case c;
+    fa_error err = {""};
+    CHECK_MSG(fa_case_from_text(cases[n], &c, &err) == FA_OK, "case %d: %s", n, err.text);
+    for (int right = 0; right <= (c.law == FA_LAW_NONE); ++right) {
+      fa_state state;
+      REQUIRE(judge(&c, right, &state, &err) == FA_OK); /* what is kept for ever is taken now */
+      fail_each(&c, n, right, state);
+    }
+    fa_case_free(&c);
+  }
+  return check_done();
+}
