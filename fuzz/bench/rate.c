@@ -2,6 +2,7 @@
 #include "fuzz/bench/reference.h"
 
 #include "cases/codec/json.h"
+#include "cases/threads/processors.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/judging/stage.h"
 #include "fuzz/one/judges.h"
@@ -159,7 +160,7 @@ int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, const fa_w
   job x = {.judge = judge, .texts = texts, .n_threads = 1};
   if (n_jobs == 0) n_jobs = 1;
   x.n_each = texts->n ? texts->n : n_jobs == 1 ? CASES_ALONE : CASES_EACH;
-  if (texts->n) x.n_threads = (int)sysconf(_SC_NPROCESSORS_ONLN) / n_jobs;
+  if (texts->n) x.n_threads = fa_processors() / n_jobs;
   fa_status status = fa_choose_backend(fa_backends, spec, &x.subject, &err);
   if (status == FA_OK) status = choose_lanes(&x, lanes, n_jobs, &err);
   const size_t bytes = (size_t)n_jobs * sizeof(rate);

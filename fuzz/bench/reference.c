@@ -4,6 +4,7 @@
 #include "cases/data/build.h"
 
 #include "cases/recipe/case.h"
+#include "cases/threads/processors.h"
 #include "ref/math/blas.h"
 #include "ref/reference.h"
 
@@ -135,7 +136,7 @@ static fa_status measure(int n_threads, double dgemm[], double values[], double 
 }
 
 int fa_bench_reference(FILE *out, int n_threads) {
-  if (n_threads <= 0) n_threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+  if (n_threads <= 0) n_threads = fa_processors();
   if (n_threads > 256) n_threads = 256;
   double dgemm[ROUNDS], values[ROUNDS], bounds[ROUNDS], causal[ROUNDS];
   fa_error err = {""};

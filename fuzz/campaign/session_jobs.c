@@ -1,3 +1,4 @@
+#include "cases/threads/processors.h"
 #include "fuzz/campaign/session.h"
 #include "fuzz/one/lanes.h"
 

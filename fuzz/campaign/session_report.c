@@ -1,6 +1,7 @@
 /* Common to all judging commands: the report's header, the style of the lines, the summary line. */
 #include "fuzz/campaign/session.h"
 
+#include "cases/threads/processors.h"
 #include "fuzz/coverage/words.h"
 #include "fuzz/options/version.h"
 #include "fuzz/untrusted/mode.h"
@@ -60,7 +61,7 @@ fa_status fa_report_start(fa_report *r, const fa_cli *cli, const fa_choice *choi
   char cpu[256], cores[32], system[512] = "", fills[2048] = "";
   struct utsname u;
   read_cpu_model(cpu, sizeof cpu);
-  snprintf(cores, sizeof cores, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+  snprintf(cores, sizeof cores, "%d", fa_processors());
   if (uname(&u) == 0) snprintf(system, sizeof system, "%s %s %s", u.sysname, u.release, u.machine);
   for (int f = 0; f < FA_N_FILLS; ++f) {
     size_t n = strlen(fills);

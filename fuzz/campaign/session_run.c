@@ -1,10 +1,10 @@
 /* Runs a session: gives items to the pool and receives results. */
 #include "cases/codec/json.h"
+#include "cases/threads/processors.h"
 #include "fuzz/campaign/session.h"
 
 #include "fuzz/coverage/words.h"
 #include "fuzz/one/judges.h"
-#include "fuzz/one/lanes.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/probe/adopt.h"
 #include "fuzz/shrink/report.h"

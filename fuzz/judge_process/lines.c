@@ -1,7 +1,7 @@
 #include "fuzz/judge_process/lines.h"
+#include "cases/threads/processors.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 /* Calls that wait, the oldest first. A short one, which makes data or looks closer, is not made to wait for those that have
  * many launches, one after another: they have lines of their own. */
@@ -84,7 +84,7 @@ static fa_status start_one(const fa_judge_machines *machines, queue *q, fa_error
 }
 
 fa_status fa_judge_lines_start(const fa_judge_machines *machines, fa_error *err) {
-  const int n = machines->lines > 0 ? machines->lines : (int)sysconf(_SC_NPROCESSORS_ONLN);
+  const int n = machines->lines > 0 ? machines->lines : fa_processors();
   fa_status status = FA_OK;
   for (int i = 0; status == FA_OK && i < n * N_QUEUES; ++i)
     status = start_one(machines, &queues[i % N_QUEUES], err);

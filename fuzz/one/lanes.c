@@ -1,15 +1,8 @@
 #include "fuzz/one/lanes.h"
 
-#include <unistd.h>
-
 /* Where the judge is on a GPU: else the processor is what a case needs. */
 static bool are_useful(fa_judge_choice judge) {
   return judge == FA_JUDGE_BY_CUDA || judge == FA_JUDGE_BY_AUTO;
-}
-
-int fa_processors(void) {
-  const long n = sysconf(_SC_NPROCESSORS_ONLN);
-  return n > 0 ? (int)n : 1;
 }
 
 int fa_lanes_jobs(fa_judge_choice judge) {

@@ -9,8 +9,6 @@
 
 enum { FA_LANES_USUAL = 16, FA_LANES_MOST = 32 };
 
-int fa_processors(void);
-
 /* Cases at a time for each processor: such a case waits for the GPU two thirds of its time. */
 int fa_lanes_jobs(fa_judge_choice judge);
 

@@ -1,6 +1,7 @@
 #include "fuzz/shrink/report.h"
 #include "cases/codec/json.h"
 
+#include "cases/threads/processors.h"
 #include "fuzz/one/failure_word.h"
 #include "report/sampling/record.h"
 
@@ -11,13 +12,10 @@
 #include <unistd.h>
 
 fa_shrink_config fa_shrink_config_from_cli(const fa_cli *cli, const fa_choice *choice) {
-  const long n = sysconf(_SC_NPROCESSORS_ONLN);
   const bool show = !cli->quiet && !cli->no_progress && (cli->verbose || isatty(STDERR_FILENO));
   fa_shrink_config config = {.choice = choice,
                              .schedule_seed = cli->schedule_seed,
-                             .jobs = (int)(cli->jobs ? cli->jobs
-                                           : n > 0   ? n
-                                                     : 1),
+                             .jobs = cli->jobs ? (int)cli->jobs : fa_processors(),
                              .timeout_s = cli->timeout_s,
                              .seconds = cli->seconds,
                              .in_process = cli->no_isolate,

@@ -1,6 +1,7 @@
 #include "fuzz/shrink/run.h"
 #include "cases/codec/json.h"
 
+#include "cases/threads/processors.h"
 #include "fuzz/one/run_case.h"
 #include "report/text/progress.h"
 
@@ -197,9 +198,8 @@ static void tick(void *ctx) {
 
 fa_status fa_shrinker_open(fa_shrinker *s, const fa_shrink_config *config, fa_error *err) {
   memset(s, 0, sizeof *s);
-  const long n = sysconf(_SC_NPROCESSORS_ONLN);
   s->config = config;
-  s->n_processors = n > 0 ? (int)n : 1;
+  s->n_processors = fa_processors();
   s->seed = config->schedule_seed;
   s->started = fa_seconds_now();
   s->deadline = config->seconds > 0 ? s->started + config->seconds : 0;

@@ -1,6 +1,7 @@
 #include "fuzz/timing/foreign.h"
 
 #include "cases/base/atomic_file.h"
+#include "cases/threads/processors.h"
 #include "fuzz/options/cases_select.h"
 #include "fuzz/options/filter.h"
 #include "fuzz/options/untrusted.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct session {
   const fa_cli *cli;
@@ -79,13 +79,12 @@ static fa_status read_defences(session *s, fa_error *err) {
 
 static void look_at_machine(session *s) {
   fa_gpu_state gpu;
-  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
   fa_gpu_state_read(&gpu);
   s->config.chip = gpu.known ? fa_chip_find(gpu.name) : NULL;
   s->config.cache_bytes = fa_last_cache_bytes();
   if (s->config.chip && s->config.chip->l2_mib * 1048576 > s->config.cache_bytes)
     s->config.cache_bytes = s->config.chip->l2_mib * 1048576;
-  s->config.n_threads = s->cli->jobs ? (int)s->cli->jobs : processors > 0 ? (int)processors : 1;
+  s->config.n_threads = s->cli->jobs ? (int)s->cli->jobs : fa_processors();
   s->config.trusted = !s->cli->untrusted;
 }
 
