@@ -12,7 +12,7 @@ static bool can_have_lanes(const fa_session *s) {
 int fa_session_jobs(const fa_session *s) {
   const fa_judge_choice judge = fa_judge_choice_named(s->cli->judge);
   int64_t jobs = s->cli->jobs ? s->cli->jobs : fa_processors();
-  if (!s->cli->jobs && can_have_lanes(s)) jobs *= fa_lanes_jobs(judge);
+  if (!s->cli->jobs && s->cli->lanes != 1 && can_have_lanes(s)) jobs *= fa_lanes_jobs(judge);
   if (jobs > 256) jobs = 256;
   if (s->item && jobs > s->n_items) jobs = s->n_items > 0 ? s->n_items : 1;
   return s->cli->no_isolate ? 1 : (int)jobs;
