@@ -253,6 +253,10 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   if ((status = fa_ref_team_init(&team, c, true, n_items, err))) goto out;
   f.scratch = team.scratch;
   f.bound = team.bound;
+  if (c->profile && fa_below_normal_matters(c)) {
+    f.dk_noise = calloc((size_t)(c->out->t[FA_T_DK].n / c->d) + 1, sizeof *f.dk_noise);
+    if (!f.dk_noise) goto out_of_memory;
+  }
   if (fa_bound_heads_apart(c)) {
     f.parts_dk = calloc((size_t)c->out->t[FA_T_DK].n + 1, sizeof *f.parts_dk);
     f.parts_dv = calloc((size_t)c->out->t[FA_T_DV].n + 1, sizeof *f.parts_dv);
@@ -266,6 +270,7 @@ out_of_memory:
   status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
 out:
   fa_ref_team_free(&team);
+  free(f.dk_noise);
   free(f.parts_dk);
   free(f.parts_dv);
   fa_ref_blocks_free(&f.blocks);

@@ -25,6 +25,11 @@ FA_BOTH double fa_bound_floor_of_ds(const fa_ref_call *c) {
   return p->ds_scaled && scale > 0 ? p->floor_ds / scale : p->floor_ds;
 }
 
+/* The same as fa_element_rounded_like takes it, in units of dS. */
+FA_BOTH float fa_bound_floor_in_units(const fa_ref_call *c, double per_unit) {
+  return (float)(fa_bound_floor_of_ds(c) / c->profile->u_ds * per_unit);
+}
+
 /* Dropped pairs have dS = -P delta. Where the P of a row are nearly equal, so are these dS, and they round
  * alike. Below the normal range the spacing of numbers is coarser. */
 FA_BOTH double fa_bound_least_spread_of_ds(const fa_ref_call *c, int64_t n, double delta) {

@@ -2,6 +2,7 @@
 #ifndef FA_REF_CUDA_BACKWARD_CUH
 #define FA_REF_CUDA_BACKWARD_CUH
 
+#include "ref/cuda/below_normal.cuh"
 #include "ref/cuda/chain.cuh"
 #include "ref/cuda/load.cuh"
 
@@ -87,7 +88,7 @@ FA_DEVICE fa_pair_limits limits_of(const fa_judge_job *x, const fa_judge_place *
   }
   if (f->u_ds > 0) {
     out.per_u_ds = (float)(1 / f->u_ds);
-    out.floor_ds = (float)(fa_bound_floor_of_ds(c) / f->u_ds * per_unit);
+    out.floor_ds = fa_bound_floor_in_units(c, per_unit);
   }
   out.tiny = fa_bound_tiny_ds(per_unit);
   out.k_d = (float)(fa_bound_dp_error(c) * unit_of_do(x) * unit_v * per_unit * 1.0001);
@@ -331,6 +332,7 @@ FA_DEVICE void fa_judge_sum_rows(const fa_judge_job *x, int64_t at) {
   }
   x->key_terms[at] = terms * most;
   x->key_exact[at] = exact;
+  if (x->key_noise) x->key_noise[at] = below_normal_by_key(x, b, j);
 }
 
 /* By keys of the turn: sums over blocks, in their order. */
@@ -338,6 +340,7 @@ FA_DEVICE void fa_judge_sum_blocks(const fa_judge_job *x, int64_t at) {
   const fa_judge_head *head = head_of_key(x, at);
   const int64_t j = at - head->key;
   float terms = x->dk_terms[at], exact = x->dv_exact[at];
+  fa_below_normal noise = x->dk_noise ? x->dk_noise[at] : (fa_below_normal){0, 0};
   int64_t block, end;
   blocks_of_head(x, head, &block, &end);
   for (; block < end; ++block) {
@@ -345,9 +348,11 @@ FA_DEVICE void fa_judge_sum_blocks(const fa_judge_job *x, int64_t at) {
     if (j < b->j_begin || j >= b->j_end) continue;
     terms += x->key_terms[b->first_key + j - b->j_begin];
     exact += x->key_exact[b->first_key + j - b->j_begin];
+    if (x->dk_noise) fa_below_normal_join(&noise, &x->key_noise[b->first_key + j - b->j_begin]);
   }
   x->dk_terms[at] = terms;
   x->dv_exact[at] = exact;
+  if (x->dk_noise) x->dk_noise[at] = noise;
 }
 
 #endif

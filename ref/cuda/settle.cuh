@@ -2,7 +2,7 @@
 #ifndef FA_REF_CUDA_SETTLE_CUH
 #define FA_REF_CUDA_SETTLE_CUH
 
-#include "ref/cuda/find.cuh"
+#include "ref/cuda/below_normal.cuh"
 
 /* One row's sums, [width]. squares NULL: only the worst case holds. */
 typedef struct fa_judge_row_sums {
@@ -47,6 +47,7 @@ FA_DEVICE void fa_judge_settle_dq(const fa_judge_job *x, int64_t at) {
   t.tiny += scale * row->terms * unit_ds * f->operand_step[FA_PRODUCT_DQ] * unit_k;
   t.tiny += (double)(n / tile + 3) * scale * f->floor_dq;
   t.by_value += f->truncated_ds;
+  t.u_noise *= below_normal_of(x, &p, unit_ds);
   const bool alike = row->least > 0 && fa_bound_is_alike(&row->spread, row->least);
   const fa_judge_row_sums sums = {x->acc.value + from, x->acc.worst + from,
                                   c->generic && !alike ? x->acc.squares + from : NULL, x->acc.errors + from};
@@ -64,6 +65,7 @@ FA_DEVICE void settle_dk(const fa_judge_job *x, const fa_judge_head *head, int64
   fa_bound_sums t = fa_bound_sums_of(c, FA_PRODUCT_DK, n, scale * unit_ds * unit_q, f->u_ds, f->u_p_in_ds,
                                      scale * greatest);
   t.by_value = f->truncated_ds;
+  if (x->dk_noise) t.u_noise *= fa_below_normal_factor(&x->dk_noise[at]);
   t.tiny += (double)n * scale * greatest * f->operand_step[FA_PRODUCT_DK] * unit_q;
   fa_bound_add_in_memory(c, head->sq, c->p->scale, &t);
   const fa_judge_row_sums sums = {x->dk.value + at * d, x->dk.worst + at * d,
@@ -119,6 +121,7 @@ FA_DEVICE void fa_judge_join_key(const fa_judge_job *x, int64_t at) {
   for (int64_t m = 1; lane() == 0 && m < head->members; ++m) {
     x->dk_terms[at] += x->dk_terms[at + m * head->sk];
     x->dv_exact[at] += x->dv_exact[at + m * head->sk];
+    if (x->dk_noise) fa_below_normal_join(&x->dk_noise[at], &x->dk_noise[at + m * head->sk]);
   }
 }
 

@@ -62,7 +62,7 @@ fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, bool by_turn
       .apart = apart,
       .query_bytes = element * (size_t)(c->d + (backward ? 2 * c->dv : 0)),
       .key_bytes =
-          both * (element + (backward ? OPERAND + SUMS : OPERAND)) + 4 * f + turned + (apart ? both * f : 0),
+          both * (element + (backward ? OPERAND + SUMS : OPERAND)) + 6 * f + turned + (apart ? both * f : 0),
       .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row) + turned,
       .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0) +
                     (backward && c->p->score_mod ? 2 * g + 3 * f : 0),
@@ -86,6 +86,7 @@ static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->dv = sums(a, n * c->dv);
   x->dk_terms = floats(a, n);
   x->dv_exact = floats(a, n);
+  x->dk_noise = fa_below_normal_matters(c) ? fa_judge_take(a, n, sizeof *x->dk_noise) : NULL;
   if (!fa_bound_heads_apart(c)) return;
   x->parts_dk = floats(a, n * c->d);
   x->parts_dv = floats(a, n * c->dv);
@@ -137,6 +138,7 @@ static void lay_out_pairs(const fa_ref_call *c, bool backward, const fa_judge_wa
   }
   x->key_terms = floats(a, w->keys);
   x->key_exact = floats(a, w->keys);
+  x->key_noise = fa_below_normal_matters(c) ? fa_judge_take(a, w->keys, sizeof *x->key_noise) : NULL;
 }
 
 void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists *l, fa_judge_arena *a,
