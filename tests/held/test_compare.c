@@ -2,6 +2,7 @@
  * and where the bad elements of drawn patterns are said to be, which tests/held/recorded/where.txt holds.
  *
  * usage: test_compare_edges [--write]    (from the top of the source tree) */
+#include "ref/compare/internal.h"
 #include "ref/compare/map.h"
 #include "tests/held/drawn.h"
 #include "tests/support/compare_fixture.h"
@@ -105,7 +106,100 @@ static void test_exact(void) {
   fixture_free(&f);
 }
 
+/* ---- the worst ---- */
+
+/* Of equal ratios the larger error is worse, and takes a place although all are taken. */
+static void test_ties(void) {
+  static const int64_t shape[] = {1, 12, 1, 1};
+  fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 12, .seqlen_k = 12}};
+  make(&f, FA_T_DQ, 4, shape);
+  for (int e = 0; e < 12; ++e) fixture_set(&f, e, 1.125);
+  f.w.value[11] = 2, f.w.quant[11] = 0.5f;
+  fixture_set(&f, 11, 2.25);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK(v->n_worst == FA_WORST_POINTS && v->worst[0].ratio == v->worst[1].ratio);
+  CHECK(v->worst[0].index[1] == 11 && v->worst[1].index[1] == 0);
+  fixture_free(&f);
+}
+
+/* ---- statistics ---- */
+
+static void test_no_statistics(void) {
+  static const fa_stats none;
+  static const fa_problem p;
+  const fa_compare_options opt = {.generic = true};
+  fa_verdict v = {.id = FA_T_O};
+  fa_stats_judge(&none, &p, &opt, &v);
+  CHECK(v.rms == 0 && v.bias == 0 && !v.stat_bad);
+}
+
+/* Bands of tensor cores were measured with exponentials that are better than 2^-20. */
+static void test_plain(void) {
+  fa_profile profile = {.u_p = 0x1p-11, .eps_exp = 0x1p-20};
+  const fa_compare_options opt = {.generic = true, .foreign = true, .profile = &profile};
+  const fa_stats_row row = {
+      .n = 600, .n_diffuse = 600, .sum_squares = 1.4 * 1.4 * 600, .diffuse_squares = 1176};
+  static const fa_problem p;
+  fa_stats s;
+  fa_verdict v = {.id = FA_T_O};
+  memset(&s, 0, sizeof s);
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) profile.accumulator[i] = FA_ACCUMULATOR_F32;
+  for (int i = 0; i < 12; ++i) fa_stats_add_row(&s, &row);
+  fa_stats_judge(&s, &p, &opt, &v);
+  CHECK_MSG(!v.stat_bad, "%g", v.stat_high);
+  profile.eps_exp = 0x1.8p-21;
+  fa_stats_judge(&s, &p, &opt, &v);
+  CHECK(v.stat_bad && v.stat_which == FA_STATISTIC_RMS_HIGH);
+}
+
 /* ---- where ---- */
+
+static void test_rows_are(int64_t rows, int64_t from, int64_t end, const char *text) {
+  const int64_t shape[] = {1, rows, 1, 1};
+  fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = rows, .seqlen_k = rows}};
+  make(&f, FA_T_DQ, 4, shape);
+  for (int64_t e = from; e < end; ++e) fixture_set(&f, e, 9);
+  const char *where = fixture_compare(&f)->where;
+  CHECK_MSG(strcmp(where, text) == 0, "%s", where);
+  fixture_free(&f);
+}
+
+/* That two rows are right may be chance, where all others are bad; of three it is not. */
+static void test_chance(void) {
+  test_rows_are(5, 0, 3, "3 of 5 elements, all over");
+  test_rows_are(6, 0, 3, "every bad element has q < 3: all 3 elements there");
+}
+
+/* The last rows of the shorter of two sequences: only lengths of sequences with a bad row count. */
+static void test_tail(void) {
+  static const int64_t shape[] = {60, 1, 1};
+  static int32_t cu[] = {0, 20, 60};
+  fixture f = {.p = {.batch = 2,
+                     .heads_q = 1,
+                     .heads_kv = 1,
+                     .cu_seqlens_q = {3, cu},
+                     .cu_seqlens_k = {3, cu},
+                     .seqlen_q = 40,
+                     .seqlen_k = 40}};
+  make(&f, FA_T_DQ, 3, shape);
+  for (int64_t e = 16; e < 20; ++e) fixture_set(&f, e, 9);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK_MSG(strstr(v->by_axis[1].text, "the last, partial tile of 16"), "%s", v->by_axis[1].text);
+  f.p.cu_seqlens_q = f.p.cu_seqlens_k = (fa_int32_array){0};
+  fixture_free(&f);
+}
+
+/* A tensor of as many axes as there may be, whose last row is bad. */
+static void test_five_axes(void) {
+  static const int64_t shape[] = {2, 2, 40, 2, 4};
+  fixture f = {
+      .p = {.family = FA_MERGE, .batch = 2, .heads_q = 2, .heads_kv = 2, .seqlen_q = 40, .seqlen_k = 40}};
+  make(&f, FA_T_DO_PARTS, 5, shape);
+  for (int64_t e = f.w.n - 4; e < f.w.n; ++e) fixture_set(&f, e, 9);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK_MSG(v->bad == 4 && strstr(v->where, "q == 39"), "%s", v->where);
+  fixture_free(&f);
+}
 
 /* Every element that is so in two ways at most is bad: of a head, an entry, a range of rows, every n-th one, a tail. */
 static bool is_bad(const drawn *d, const int64_t *at, const int64_t *shape) {
@@ -175,6 +269,12 @@ int main(int argc, char **argv) {
   test_panels();
   test_neighbours();
   test_exact();
+  test_ties();
+  test_no_statistics();
+  test_plain();
+  test_chance();
+  test_tail();
+  test_five_axes();
   test_where(argc > 1 && strcmp(argv[1], "--write") == 0);
   return check_done();
 }

@@ -4,8 +4,10 @@
  *
  * usage: test_ref_formula [--write]    (from the top of the source tree)
  * After an intended change: test_ref_formula --write, and the commit says what became larger or smaller, and why. */
+#include "cases/base/rng.h"
 #include "ref/bounds/below_normal.h"
 #include "ref/bounds/gradient_formula.h"
+#include "ref/tiles/lse.h"
 #include "tests/held/drawn.h"
 #include "tests/held/tally.h"
 #include "tests/support/check.h"
@@ -304,11 +306,30 @@ static void check_where_it_matters(void) {
   CHECK(!fa_below_normal_matters(&c));
 }
 
+/* The least that is stored of a magnitude lies below what it was rounded from, if not far. */
+static void check_magnitude(void) {
+  static const fa_ulp f16 = {1024 - 15, 1023 + 15, 11};
+  const double off = 1 + 0x1p-20, before = 0.4 / (off * off), least = before - 0x1p-13;
+  const fa_bound_magnitude m = fa_bound_magnitude_of(0.4f, 0, true, &f16);
+  CHECK_MSG(m.least < least && m.least > least * (1 - 0x1p-19), "%.9g, below %.9g", m.least, least);
+}
+
+/* A sum of two doubles is exact in two parts. Where the exponents are this near, a long double holds it. */
+static void check_lse(void) {
+  for (uint64_t n = 0; n < 2000; ++n) {
+    const double max = 8 + 7 * fa_rng_uniform(3, 4, n), sum = 1.5 + fa_rng_uniform(3, 5, n);
+    const fa_ref_lse lse = fa_ref_lse_of(max, sum);
+    CHECK((long double)lse.value + lse.rest == (long double)max + log(sum));
+  }
+}
+
 int main(int argc, char **argv) {
   static tally t;
   check_edges();
   check_below_normal();
   check_where_it_matters();
+  check_magnitude();
+  check_lse();
   const double zeros[] = {0.2, 0.6, 0.93};
   for (uint64_t number = 0; number < DRAWS; ++number) {
     const drawn d = {.number = number, .zeros = zeros[number % 3]};
