@@ -106,11 +106,12 @@ static void test_lists_by_entry(void) {
 
 /* ---- what expressions may not do ---- */
 
-static fa_status status_of(const char *text, bool backward, fa_error *err) {
+static fa_status status_by(const char *text, const char *profile, bool backward, fa_error *err) {
   fa_tensors in;
   fa_wants forward = {0}, gradients = {0};
   fa_case c = case_of(text, &in);
-  const fa_ref_options opt = {.n_threads = 1};
+  const fa_profile by = profile ? fa_profile_get(profile, c.problem.dtype) : (fa_profile){0};
+  const fa_ref_options opt = {.n_threads = 1, .profile = profile ? &by : NULL};
   fa_status status = fa_ref_forward(&c.problem, &in, &opt, &forward, err);
   if (status == FA_OK && backward)
     status = fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &gradients, err);
@@ -119,6 +120,10 @@ static fa_status status_of(const char *text, bool backward, fa_error *err) {
   fa_tensors_free(&in);
   fa_case_free(&c);
   return status;
+}
+
+static fa_status status_of(const char *text, bool backward, fa_error *err) {
+  return status_by(text, NULL, backward, err);
 }
 
 /* Only the first keys' numbers are too large for an integer. */
@@ -142,6 +147,26 @@ static void test_no_slope(void) {
   CHECK(status_of(text, false, &err) == FA_OK);
   CHECK(status_of(text, true, &err) == FA_ERR_INPUT);
   CHECK_MSG(strstr(err.text, "no finite derivative"), "%s", err.text);
+}
+
+#define FLEX_F32                                                                                             \
+  "{\"family\":\"flex\",\"dtype\":\"f32\",\"seqlen_q\":2,\"seqlen_k\":9,\"head_dim\":8,\"score_mod\":"
+
+/* A score of which nothing is known is that of the sixth key. */
+static void test_which_key(void) {
+  fa_error err = {""};
+  CHECK(status_by(FLEX_F32 "\"kv_idx == 5 ? score * 1e12 : score\"}", "simt-f32", false, &err) ==
+        FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "may move the score") && strstr(err.text, "kv_idx 5"), "%s", err.text);
+}
+
+/* Derivatives are numbers, but on the way there they may exceed float32. */
+static void test_unsure_slope(void) {
+  static const char text[] = FLEX_F32 "\"score * 1e-30 * 1e-9 * 1e20 * 1e19\"}";
+  fa_error err = {""};
+  CHECK(status_by(text, "simt-f32", false, &err) == FA_OK && status_of(text, true, &err) == FA_OK);
+  CHECK(status_by(text, "simt-f32", true, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "rounding decides whether there is a finite derivative"), "%s", err.text);
 }
 
 /* ---- bounds ---- */
@@ -182,6 +207,8 @@ int main(void) {
   test_lists_by_entry();
   test_large_integers();
   test_no_slope();
+  test_which_key();
+  test_unsure_slope();
   test_want_bound();
   test_hidden_bias();
   return check_done();

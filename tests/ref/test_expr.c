@@ -230,6 +230,10 @@ static void test_unsure(void) {
   CHECK(k.e < 2e-6 && k.derivative_e >= 1);
   k = at("floor(score * 2)", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
   CHECK(k.v == 1 && k.e == 1);
+  k = at("int(score * 2) + kv_idx", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
+  CHECK(k.v == 4 && k.e == INFINITY);
+  k = at("int(score * 3) + kv_idx", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
+  CHECK(k.v == 4 && k.e == 0);
   k = at("log(score - 0.5)", FA_EXPR_SCORE_MOD, 0.5000001, 1e-6f);
   CHECK(!k.fault && k.e == INFINITY && k.v < -10);
   k = at("slopes[score > 0.5 ? 1 : 2]", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
