@@ -158,7 +158,7 @@ static fa_status check_records(const output *o, uint64_t nonce, fa_error *err) {
 
 /* Of two runs of a machine on one call: the same, bit for bit. */
 static uint64_t digest_of(const output *o, uint64_t before) {
-  uint64_t word[sizeof(fa_judge_check) / sizeof(uint64_t)];
+  uint64_t word[sizeof(fa_judge_check) / sizeof(uint64_t)] = {0};
   for (int64_t i = 0; i < o->items; ++i) {
     memcpy(word, &o->check[i], sizeof word);
     for (size_t k = 1; k < sizeof word / sizeof *word; ++k) /* all but the nonce */
