@@ -50,6 +50,7 @@ static fa_status run(subject *s, fa_error *err) {
   const fa_problem *p = &s->c->problem;
   fa_wants forward = {0}, backward = {0};
   fa_status status = fa_ref_forward(p, &s->in, &s->opt, &forward, err);
+  CHECK(status == FA_OK || !forward.t[FA_T_O].value); /* and whoever failed has freed it */
   if (status == FA_OK && p->backward) {
     const fa_tensor o = digest_tensor_of(&forward.t[FA_T_O]);
     status = fa_ref_backward(p, &s->in, s->opt.generic ? &o : NULL, NULL, &forward, &s->opt, &backward, err);
