@@ -1,8 +1,9 @@
 /* Where the reference finds things, by hand: the keys of a tile that rows see, the rows of a sample put together to blocks, the order of
- * its elements, the pages of a list of keys; and a call of a single row. */
+ * its elements, the pages of a list of keys; a call of a single row; and whose turn it is. */
 #include "ref/engine/call.h"
 #include "ref/engine/sample.h"
 #include "ref/engine/topk.h"
+#include "ref/math/order.h"
 #include "ref/reference.h"
 #include "ref/tiles/gather.h"
 #include "tests/held/case_of.h"
@@ -138,11 +139,43 @@ static void test_one_row(void) {
   fa_case_free(&c);
 }
 
+/* ---- turns ---- */
+
+static int64_t turns[8];
+static bool watched;
+void __real_fa_ref_order_wait(fa_ref_order *t, int64_t queue, int64_t turn);
+void __wrap_fa_ref_order_wait(fa_ref_order *t, int64_t queue, int64_t turn);
+
+/* One thread comes to a queue's turns one after another. */
+void __wrap_fa_ref_order_wait(fa_ref_order *t, int64_t queue, int64_t turn) {
+  REQUIRE(queue >= 0 && queue < 8);
+  if (watched) CHECK_MSG(turn == turns[queue]++, "queue %lld, turn %lld", (long long)queue, (long long)turn);
+  __real_fa_ref_order_wait(t, queue, turn);
+}
+
+/* The heads of sequences do not wait for each other. */
+static void test_turns(void) {
+  const fa_ref_options opt = {.n_threads = 1};
+  fa_tensors in;
+  fa_wants forward = {0}, backward = {0};
+  fa_case c = case_of(
+      "{\"batch\":3,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":600,\"seqlen_k\":9,\"head_dim\":8}", &in);
+  watched = true;
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
+  for (int queue = 0; queue < 8; ++queue) CHECK((turns[queue] > 0) == (queue < 6));
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 int main(void) {
   test_spans();
   test_gather();
   test_order();
   test_pages();
   test_one_row();
+  test_turns();
   return check_done();
 }

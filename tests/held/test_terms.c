@@ -1,5 +1,7 @@
 /* Terms of the bounds that few data have, each function by itself: a P of which nothing is known, scores that overflow times a scale of 0,
- * queries that are restored after a tile, independent errors of dP in delta, a sum of 8-bit products that cancels, the size of dLSE. */
+ * queries that are restored after a tile, independent errors of dP in delta, a sum of 8-bit products that cancels, sums that reach what f16 holds or are added in
+ * memory, the size of dLSE. */
+#include "ref/attention/outputs.h"
 #include "ref/bounds/backward.h"
 #include "ref/bounds/narrow.h"
 #include "ref/reference.h"
@@ -134,6 +136,102 @@ static void test_cancelled(void) {
   CHECK_MSG(fabs(error[0] - 1.0001 * want) < 4e-5, "%.9g, not %.9g", error[0], 1.0001 * want);
 }
 
+/* ---- dropout ---- */
+
+/* The bounds of the last of three rows, of which the first sees no key of the others' chunk; more: a second sequence of so many. */
+static void chunked(int more, double *sum) {
+  char text[400];
+  fa_tensors in;
+  fa_wants out = {0};
+  snprintf(text, sizeof text,
+           "{\"head_dim\":8,\"cu_seqlens_q\":[0,3,%d],\"cu_seqlens_k\":[0,130,%d],\"mask\":{\"type\":"
+           "\"chunk\",\"size\":128},"
+           "\"dropout\":{\"p\":0.25,\"seed\":\"3\"}}",
+           3 + more, 130 + more);
+  fa_case c = case_of(text, &in);
+  const fa_profile profile = fa_profile_get("recorded", c.problem.dtype);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &out, NULL) == FA_OK);
+  *sum = 0;
+  for (int x = 0; x < 8; ++x) *sum += fa_want_bound(&out.t[FA_T_O], 2 * 8 + x);
+  fa_wants_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* A row's factors lie where no other row has anything, however small the call is. */
+static void test_chunks(void) {
+  double alone, beside;
+  chunked(0, &alone);
+  chunked(300, &beside);
+  CHECK_MSG(alone > 0 && fabs(alone - beside) <= 1e-3 * beside, "%g, %g", alone, beside);
+}
+
+/* ---- gradients ---- */
+
+/* Bounds of dQ and dK of an element whose magnitudes' sum is `largest` units, summed in f16, of which each is 2^-10. */
+static void sums_of(float largest, double unit, bool *dq_overflows, bool *dk_overflows) {
+  fa_profile profile = plain();
+  profile.accumulator[FA_PRODUCT_DQ] = profile.accumulator[FA_PRODUCT_DK] = FA_ACCUMULATOR_F16;
+  static fa_bound_scratch b;
+  static fa_ref_rows r;
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_case c = case_of("{\"seqlen_q\":4,\"seqlen_k\":1,\"head_dim\":8}", &in);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward_outputs(&call, NULL) == FA_OK);
+  fa_ref_rows_init(&call, &call.entry[0], 0, 0, &r);
+  static float sums[4 * 8], zeros[4 * 8], max_k[1] = {1};
+  for (int x = 0; x < 4 * 8; ++x) sums[x] = largest;
+  b.unit_ds = unit, b.unit_k = b.unit_q = b.unit_do = 1, b.max_k = max_k;
+  b.dq1 = sums, b.dqe = b.dq2 = zeros;
+  fa_bound_backward_end(&call, &r, &b);
+  *dq_overflows = out.t[FA_T_DQ].accum[0] == INFINITY;
+  const fa_backward_job job = {.c = &call};
+  for (int x = 0; x < 8; ++x) out.t[FA_T_DK].quant[x] = largest;
+  fa_bound_backward_finish(&job, &call.entry[0], 0, 0, 1, &b);
+  *dk_overflows = out.t[FA_T_DK].accum[0] == INFINITY;
+  fa_ref_call_free(&call);
+  fa_wants_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+static void test_sum_limits(void) {
+  bool dq, dk;
+  sums_of(65504 * 1000, 0x1p-10, &dq, &dk); /* of units of 2^-10: 63969 */
+  CHECK(!dq && !dk);
+  sums_of(65504 * 1024, 0x1p-10, &dq, &dk); /* at the limit, but that the sum is one of floats */
+  CHECK(dq && dk);
+}
+
+/* Added in memory, where each addition may lose so much: after dropout's factor. */
+static void test_added(void) {
+  fa_profile profile = plain();
+  profile.dkv_atomic = true, profile.floor_dkv = 1, profile.block_m = 64;
+  static fa_bound_scratch b;
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_case c =
+      case_of("{\"seqlen_q\":4,\"seqlen_k\":1,\"head_dim\":8,\"dropout\":{\"p\":0.75,\"seed\":\"1\"}}", &in);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward_outputs(&call, NULL) == FA_OK);
+  b.unit_ds = b.unit_k = b.unit_q = b.unit_do = 1;
+  const fa_backward_job job = {.c = &call};
+  for (int x = 0; x < 8; ++x) out.t[FA_T_DV].quant[x] = 1;
+  fa_bound_backward_finish(&job, &call.entry[0], 0, 0, 1, &b);
+  const double want = (4.0 / 64 + 3) * 4;
+  CHECK_MSG(fabs(out.t[FA_T_DV].accum[0] - want) < 0.01, "%g, not %g", out.t[FA_T_DV].accum[0], want);
+  fa_ref_call_free(&call);
+  fa_wants_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- units ---- */
 
 static void test_dlse(void) {
@@ -163,6 +261,9 @@ int main(void) {
   test_no_scale();
   test_delta();
   test_cancelled();
+  test_chunks();
+  test_sum_limits();
+  test_added();
   test_dlse();
   return check_done();
 }
