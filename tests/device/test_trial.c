@@ -16,16 +16,20 @@ static fa_ref_options reference_of(const subject *s) {
   return (fa_ref_options){.n_threads = 1, .profile = &s->profile, .generic = true};
 }
 
-static fa_judge_trial trial_of(const subject *s, fa_judge_machine *m, bool backward) {
+static fa_judge_trial doubted(const subject *s, fa_judge_machine *m, bool backward, double doubt) {
   const fa_ref_options opt = reference_of(s);
   const fa_compare_options options = {
-      .generic = true, .profile = &s->profile, .poison = FA_POISON_A, .doubt = FA_MACHINE_DOUBT};
+      .generic = true, .profile = &s->profile, .poison = FA_POISON_A, .doubt = doubt};
   fa_judge_trial t = {.passed = true, .is_signed = true};
   fa_error err = {""};
   const fa_status status =
       fa_judge_try(m, &s->c.problem, &s->in, &s->got, &opt, &options, backward, &t, &err);
   CHECK_MSG(status == FA_OK, "%s", err.text);
   return t;
+}
+
+static fa_judge_trial trial_of(const subject *s, fa_judge_machine *m, bool backward) {
+  return doubted(s, m, backward, FA_MACHINE_DOUBT);
 }
 
 static void make_and_run(const char *text, double values, subject *s) {
@@ -107,6 +111,22 @@ static void test_right_mean(fa_judge_machine *m) {
   make_and_run("{\"heads_q\":2,\"seqlen_q\":9,\"seqlen_k\":1,\"head_dim\":16,\"backward\":false}", 1, &s);
   const fa_judge_trial t = trial_of(&s, m, false);
   CHECK_MSG(t.passed, "%s", t.doubt);
+  free_subject(&s);
+}
+
+/* An element that is inside of its bound by less than may be doubted, and is surely right if bounds are less in doubt. */
+static void test_doubt(fa_judge_machine *m) {
+  const int64_t first[FA_MAX_RANK] = {0};
+  subject s;
+  fa_wants out;
+  make_and_run("{\"seqlen_q\":9,\"seqlen_k\":12,\"head_dim\":16,\"dtype\":\"f32\",\"backward\":false}", 1,
+               &s);
+  const fa_ref_options opt = reference_of(&s);
+  REQUIRE(fa_ref_forward(&s.c.problem, &s.in, &opt, &out, NULL) == FA_OK);
+  const fa_want *o = &out.t[FA_T_O];
+  fa_tensor_set(&s.got.t[FA_T_O], first, o->value[0] + 0.9 * fa_want_bound(o, 0));
+  CHECK(doubted(&s, m, false, 0x1p-6).passed && !doubted(&s, m, false, 0.2).passed);
+  fa_wants_free(&out);
   free_subject(&s);
 }
 
@@ -231,6 +251,7 @@ int main(void) {
   test_figures(m, 0x1p-6);
   test_digest(m);
   test_right_mean(m);
+  test_doubt(m);
   test_cache(m);
   test_failing(m, false);
   test_failing(m, true);

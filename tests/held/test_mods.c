@@ -104,6 +104,28 @@ static void test_lists_by_entry(void) {
   }
 }
 
+/* A tile of keys of which no block is listed, before one that has one: gradients of what the latter reads. */
+static void test_tile_passed_over(void) {
+  const fa_ref_options opt = {.n_threads = 1};
+  fa_tensors in;
+  fa_wants forward = {0}, gradients = {0};
+  fa_case c = case_of("{\"family\":\"flex\",\"head_dim\":8,\"seqlen_q\":16,\"seqlen_k\":640,\"score_mod\":"
+                      "\"score + w[kv_idx]\",\"buffers\":{\"w\":{"
+                      "\"shape\":[640],\"grad\":true}},\"block_sparse\":{\"q_block\":16,\"kv_block\":128,"
+                      "\"kv_num_blocks\":[[[1]]],\"kv_indices\":[["
+                      "[[4,0,0,0,0]]]]}}",
+                      &in);
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &forward, NULL) == FA_OK &&
+          fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &gradients, NULL) == FA_OK);
+  const fa_want *w = &gradients.t[FA_T_DBUFFER_0];
+  CHECK(w->n == 640);
+  for (int64_t e = 0; e < w->n; ++e) CHECK((w->value[e] != 0) == (e >= 512));
+  fa_wants_free(&forward);
+  fa_wants_free(&gradients);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- what expressions may not do ---- */
 
 static fa_status status_by(const char *text, const char *profile, bool backward, fa_error *err) {
@@ -160,6 +182,16 @@ static void test_which_key(void) {
   CHECK_MSG(strstr(err.text, "may move the score") && strstr(err.text, "kv_idx 5"), "%s", err.text);
 }
 
+/* Of several pairs the first is told, though blocks of later rows are computed before it. */
+static void test_first_pair(void) {
+  fa_error err = {""};
+  CHECK(status_of("{\"family\":\"flex\",\"seqlen_q\":300,\"seqlen_k\":9,\"heads_q\":2,\"head_dim\":8,\"score_"
+                  "mod\":\"log(-1.0 - "
+                  "score * 0)\"}",
+                  false, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "at b 0, h 0, q_idx 0, kv_idx 0"), "%s", err.text);
+}
+
 /* Derivatives are numbers, but on the way there they may exceed float32. */
 static void test_unsure_slope(void) {
   static const char text[] = FLEX_F32 "\"score * 1e-30 * 1e-9 * 1e20 * 1e19\"}";
@@ -205,9 +237,11 @@ int main(void) {
   test_own_lists();
   test_made_lists();
   test_lists_by_entry();
+  test_tile_passed_over();
   test_large_integers();
   test_no_slope();
   test_which_key();
+  test_first_pair();
   test_unsure_slope();
   test_want_bound();
   test_hidden_bias();
