@@ -152,7 +152,7 @@ typedef struct fa_bound_rounding {
 FA_BOTH fa_bound_rounding fa_bound_row_rounding(const fa_ref_call *c, double most, double sum) {
   fa_bound_rounding out;
   const fa_profile *p = c->profile;
-  out.floor = out.per_u = out.at_top = 0;
+  memset(&out, 0, sizeof out);
   out.top = INFINITY;
   if (!(p->u_p > 0)) return out;
   /* in units of the row's largest weight, or of their sum where P is divided by it first */

@@ -124,15 +124,17 @@ bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out);
 
 /* ---- ref/compare/vacuous.c: could the check have failed? ---- */
 
-void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
+/* Says in v->vacuous which of them passes. False: out of memory, and nothing is said. */
+bool fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
                       const fa_compare_options *opt, fa_verdict *v);
 /* A trivially wrong answer is one that is further than scale * row's scale + floor from the right one. whole false: without
- * what takes a look at all inputs, which is less. Of the want, only type, shape and steepest are read. */
+ * what takes a look at all inputs, which is less, and no memory. Of the want, only type, shape and steepest are read. */
 typedef struct fa_vacuous_tolerance {
   double scale, floor;
 } fa_vacuous_tolerance;
-fa_vacuous_tolerance fa_vacuous_tolerance_of(const fa_problem *p, const fa_tensors *in, fa_tensor_id id,
-                                             const fa_want *want, const fa_profile *profile, bool whole);
+/* False: out of memory. */
+bool fa_vacuous_tolerance_of(const fa_problem *p, const fa_tensors *in, fa_tensor_id id, const fa_want *want,
+                             const fa_profile *profile, bool whole, fa_vacuous_tolerance *out);
 /* Of n numbers, which it sorts; 0 of none. */
 double fa_median(double *x, int64_t n);
 /* Median over rows of max bound / scale; 0 if no row has a scale. */

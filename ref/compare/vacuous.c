@@ -16,6 +16,7 @@ typedef struct trial {
   double accept, relative; /* relative: what the formats cannot resolve, times the row's scale */
   double logits, floor;    /* additional tolerance: from the logits, from underflow; < 0 = not computed yet */
   bool differs;            /* the candidate is not the right answer */
+  bool no_memory;          /* for something of it: nothing that was found counts */
 } trial;
 
 /* ---- what counts as a different answer ---- */
@@ -25,12 +26,13 @@ typedef struct sizes {
   double max, rms;
 } sizes;
 
-static sizes sizes_of(const trial *of, fa_tensor_id id) {
+static sizes sizes_of(trial *of, fa_tensor_id id) {
   const fa_tensor *t = &of->in->t[id];
   const int64_t n = fa_tensor_count(t), width = n > 0 ? t->shape[t->rank - 1] : 1;
   uint64_t *bits = malloc((size_t)width * sizeof *bits);
   double *x = malloc((size_t)width * sizeof *x), sum = 0, used = 0;
   sizes s = {0, 0};
+  of->no_memory |= !bits || !x;
   for (int64_t e = 0; bits != NULL && x != NULL && e < n; e += width) {
     int64_t index[FA_MAX_RANK];
     fa_tensor_unravel(t, e, index);
@@ -57,21 +59,21 @@ static double steepest(const trial *t) {
 
 /* What f32 leaves of dP - delta where the two cancel (with one visible key, exactly): sums of Dv products
  * each. */
-static double cancelled(const trial *t) {
+static double cancelled(trial *t) {
   const double dv = (double)t->p->head_dim_v, rounds = fmin(dv, 4 * sqrt(dv));
   return 0x1p-24 * steepest(t) *
          (rounds * dv * sizes_of(t, FA_T_DO).rms * sizes_of(t, FA_T_V).rms + 4 * sizes_of(t, FA_T_DLSE).rms);
 }
 
 /* Rough magnitude of the logits: f32 rounds them to 2^-24 of it, which is a relative error of every P. */
-static double logit_size(const trial *t) {
+static double logit_size(trial *t) {
   const sizes q = sizes_of(t, FA_T_Q), k = sizes_of(t, FA_T_K);
   const double size = fabs(t->p->scale) * (q.max * k.max + 4 * sqrt((double)t->p->head_dim) * q.rms * k.rms);
   return t->p->softcap > 0 ? fmin(size, t->p->softcap) : size;
 }
 
 /* In some kernels the operands of GEMMs also have an absolute error; dP passes it on, times P, to dS. */
-static double operand_floor(const trial *t, double keys, double rows) {
+static double operand_floor(trial *t, double keys, double rows) {
   const fa_problem *p = t->p;
   const double each = t->profile != NULL ? t->profile->floor_operand / (1 - p->dropout.p) : 0;
   if (t->id == FA_T_O) return each;
@@ -87,7 +89,7 @@ static double operand_floor(const trial *t, double keys, double rows) {
 
 /* P and dS below the normal range of their type each have an absolute error, and so has the result in its
  * type. */
-static double underflow_floor(const trial *t) {
+static double underflow_floor(trial *t) {
   const fa_problem *p = t->p;
   const double keys = (double)p->seqlen_k, rows = (double)(p->seqlen_q * (p->heads_q / p->heads_kv));
   const double each = t->profile != NULL         ? t->profile->floor_p
@@ -126,11 +128,12 @@ static void find_tolerance(trial *t) {
   t->logits = 0x1p-22 * logit_size(t);
 }
 
-fa_vacuous_tolerance fa_vacuous_tolerance_of(const fa_problem *p, const fa_tensors *in, fa_tensor_id id,
-                                             const fa_want *want, const fa_profile *profile, bool whole) {
+bool fa_vacuous_tolerance_of(const fa_problem *p, const fa_tensors *in, fa_tensor_id id, const fa_want *want,
+                             const fa_profile *profile, bool whole, fa_vacuous_tolerance *out) {
   trial t = {.p = p, .in = in, .want = want, .profile = profile, .id = id};
   if (whole) find_tolerance(&t);
-  return (fa_vacuous_tolerance){relative_resolution(want, profile) + t.logits, t.floor};
+  *out = (fa_vacuous_tolerance){relative_resolution(want, profile) + t.logits, t.floor};
+  return !t.no_memory;
 }
 
 /* Tests one row of a candidate. False: the check would have caught it. */
@@ -160,6 +163,7 @@ static bool zeros_pass(trial *t) {
   double *zeros = calloc((size_t)width, sizeof *zeros);
   t->differs = false;
   bool passes = zeros != NULL;
+  t->no_memory |= !zeros;
   for (int64_t n = 0; passes && n < rows; ++n)
     passes = row_passes(t, fa_want_span_at(t->want, n).first / width, zeros);
   free(zeros);
@@ -275,6 +279,7 @@ static bool mean_passes_head(trial *t, int64_t b, int64_t h, const keys *k, cons
   const int64_t sq = packed ? p->cu_seqlens_q.v[b + 1] - first : p->seqlen_q;
   double *mean = malloc((size_t)dv * sizeof *mean);
   bool passes = mean != NULL;
+  t->no_memory |= !mean;
   for (int64_t i = 0; passes && i < sq; ++i) {
     const int64_t row = (first + i) * p->heads_q + h;
     int64_t low, high;
@@ -298,6 +303,7 @@ static bool mean_passes(trial *t) {
     for (int64_t hk = 0; passes && hk < p->heads_kv; ++hk) {
       double *sum = prefix_sums(t, &k, b, hk);
       passes = sum != NULL;
+      t->no_memory |= !sum;
       for (int64_t h = hk * group; passes && h < (hk + 1) * group; ++h)
         passes = mean_passes_head(t, b, h, &k, sum);
       free(sum);
@@ -308,10 +314,10 @@ static bool mean_passes(trial *t) {
 
 /* ---- the verdict ---- */
 
-void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
+bool fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *want,
                       const fa_compare_options *opt, fa_verdict *v) {
   if (fa_tensor_describe(v->id)->direction == FA_TENSOR_UPDATED)
-    return; /* copies of the input: their bound is half an ulp */
+    return true; /* copies of the input: their bound is half an ulp */
   trial t = {.p = p,
              .in = in,
              .want = want,
@@ -330,12 +336,13 @@ void fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *
     name = "the mean of the visible V";
   else if (axes == FA_AXES_OWN || /* its axes mean whatever the expression makes of them */
            axes == FA_AXES_HEADS) /* a single row */
-    return;
+    name = "";
   else if (neighbour_passes(&t, head_axis(v->id, want)))
     name = "another head's rows";
   else if (has_batch_axis(v->id, want) && neighbour_passes(&t, 0))
     name = "another batch entry's rows";
-  snprintf(v->vacuous, sizeof v->vacuous, "%s", name);
+  if (!t.no_memory) snprintf(v->vacuous, sizeof v->vacuous, "%s", name);
+  return !t.no_memory;
 }
 
 static int ascending(const void *a, const void *b) {

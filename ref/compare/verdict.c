@@ -227,6 +227,10 @@ static fa_status check_shapes(fa_tensor_id id, const fa_want *want, const fa_ten
   return FA_OK;
 }
 
+static fa_status no_memory(fa_tensor_id id, fa_error *err) {
+  return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory while comparing", fa_tensor_id_name(id));
+}
+
 fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tensors *in, const fa_want *want,
                             const fa_tensor *got, const fa_compare_options *opt, fa_verdict *out,
                             fa_error *err) {
@@ -244,7 +248,7 @@ fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tenso
             .statistics = want->noise != NULL && fa_tensor_id_is_output(id), /* caches: copies */
             .out = out};
   if (!scan_rows(&s)) {
-    status = fa_fail(err, FA_ERR_MEMORY, "%s: out of memory while comparing", fa_tensor_id_name(id));
+    status = no_memory(id, err);
     goto out;
   }
   out->judged = true;
@@ -254,7 +258,7 @@ fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tenso
   fa_stats_judge(&s.stats, p, opt, out);
   if (want->scale != NULL) {
     out->tightness = fa_tightness(want);
-    fa_vacuous_judge(p, in, want, opt, out);
+    if (!fa_vacuous_judge(p, in, want, opt, out)) status = no_memory(id, err);
   }
   out->fail = out->bad > 0 || (out->stat_bad && opt->judge_stats);
 out:

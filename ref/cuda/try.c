@@ -18,11 +18,16 @@ typedef struct output {
 
 /* ---- on the machine ---- */
 
-static void set_tolerance(const fa_judge_run *run, fa_tensor_id id, bool whole, fa_judge_output *o) {
+/* Without whole it takes no memory, and cannot fail. */
+static fa_status set_tolerance(const fa_judge_run *run, fa_tensor_id id, bool whole, fa_judge_output *o,
+                               fa_error *err) {
   const fa_ref_call *c = run->c;
-  const fa_vacuous_tolerance t = fa_vacuous_tolerance_of(c->p, c->in, id, &c->out->t[id], c->profile, whole);
+  fa_vacuous_tolerance t;
+  if (!fa_vacuous_tolerance_of(c->p, c->in, id, &c->out->t[id], c->profile, whole, &t))
+    return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory while comparing", fa_tensor_id_name(id));
   o->by_scale = t.scale;
   o->floor = t.floor;
+  return FA_OK;
 }
 
 static bool is_of_buffer(fa_tensor_id id) {
@@ -79,7 +84,7 @@ static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const
                          .narrow = (1 + FA_DEFAULT_SLACK) * (1 - doubt),
                          .wide = (1 + FA_DEFAULT_SLACK) * (1 + doubt)};
   set_neighbours(id, w, &out);
-  set_tolerance(run, id, false, &out);
+  set_tolerance(run, id, false, &out, NULL);
   return out;
 }
 
@@ -153,7 +158,7 @@ static fa_status check_records(const output *o, uint64_t nonce, fa_error *err) {
 
 /* Of two runs of a machine on one call: the same, bit for bit. */
 static uint64_t digest_of(const output *o, uint64_t before) {
-  uint64_t word[sizeof(fa_judge_check) / sizeof(uint64_t)];
+  uint64_t word[sizeof(fa_judge_check) / sizeof(uint64_t)] = {0};
   for (int64_t i = 0; i < o->items; ++i) {
     memcpy(word, &o->check[i], sizeof word);
     for (size_t k = 1; k < sizeof word / sizeof *word; ++k) /* all but the nonce */
@@ -245,7 +250,8 @@ static compared outputs_of(const fa_judge_run *run, const fa_tensors *got) {
 static fa_status launch_compare(fa_judge_run *run, const output *o, bool whole, double doubt, fa_error *err) {
   run->x.output = output_of(run, o->id, o->want, doubt);
   run->x.output.check = run->check + o->first;
-  if (whole) set_tolerance(run, o->id, true, &run->x.output);
+  const fa_status status = whole ? set_tolerance(run, o->id, true, &run->x.output, err) : FA_OK;
+  if (status != FA_OK) return status;
   return (o->first > 0 ? fa_judge_launch_beside : fa_judge_launch)(run, FA_JUDGE_KERNEL_compare, o->items,
                                                                    err);
 }
@@ -286,8 +292,9 @@ static fa_status try_means(fa_judge_run *run, fa_judge_found *found, double doub
   found->flags |= FA_JUDGE_MEAN_DIFFERS;
   if (run->lists.n_turns != 1) return FA_OK;
   run->x.output = output_of(run, FA_T_O, &run->c->out->t[FA_T_O], doubt);
-  set_tolerance(run, FA_T_O, true, &run->x.output);
-  status = run->m->clear(run->m->self, &run->x.found->flags, sizeof run->x.found->flags, err);
+  status = set_tolerance(run, FA_T_O, true, &run->x.output, err);
+  if (status == FA_OK)
+    status = run->m->clear(run->m->self, &run->x.found->flags, sizeof run->x.found->flags, err);
   for (int64_t n = 0; status == FA_OK && n < run->lists.n_waves; ++n) {
     fa_judge_run_wave(run, n);
     status = fa_judge_launch(run, FA_JUDGE_KERNEL_try_means, run->lists.wave[n].rows, err);

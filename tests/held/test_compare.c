@@ -89,6 +89,28 @@ static void test_neighbours(void) {
   CHECK_MSG(strcmp(text, "another batch entry's rows") == 0, "%s", text);
 }
 
+/* The mean of V passes for O where bounds are wide, if there is no row of which it is known that it is near 0. */
+static void test_mean(float bound, const char *text) {
+  static const int64_t shape[] = {1, 2, 1, 4}, values[] = {1, 3, 1, 4};
+  static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V};
+  fixture f = {.id = FA_T_O};
+  fa_problem_init(&f.p);
+  f.p.seqlen_q = 2, f.p.seqlen_k = 3, f.p.head_dim = f.p.head_dim_v = 4;
+  make(&f, FA_T_O, 4, shape);
+  for (int k = 0; k < 3; ++k)
+    REQUIRE(fa_tensors_add(&f.set, ids[k], FA_F32, 4, values, NULL, 0, NULL) == FA_OK);
+  for (int64_t j = 0; j < 3; ++j)
+    for (int64_t x = 0; x < 4; ++x) fa_tensor_set(&f.set.t[FA_T_V], (int64_t[FA_MAX_RANK]){0, j, 0, x}, 1);
+  for (int64_t e = 0; e < 8; ++e) {
+    f.w.value[e] = e < 4 ? 0 : 0.5, f.w.quant[e] = e < 4 ? bound : 0.75f;
+    fixture_set(&f, e, f.w.value[e]);
+  }
+  f.w.value[4] = 5, fixture_set(&f, 4, 5), f.w.quant[4] = 4.5f; /* zeros do not pass */
+  const char *passes = fixture_compare(&f)->vacuous;
+  CHECK_MSG(strcmp(passes, text) == 0, "%s", passes);
+  fixture_free(&f);
+}
+
 /* ---- values without bounds ---- */
 
 static void test_exact(void) {
@@ -105,7 +127,70 @@ static void test_exact(void) {
   fixture_free(&f);
 }
 
+/* ---- the worst ---- */
+
+/* Of equal ratios the larger error is worse, and takes a place although all are taken. */
+static void test_ties(void) {
+  static const int64_t shape[] = {1, 12, 1, 1};
+  fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 12, .seqlen_k = 12}};
+  make(&f, FA_T_DQ, 4, shape);
+  for (int e = 0; e < 12; ++e) fixture_set(&f, e, 1.125);
+  f.w.value[11] = 2, f.w.quant[11] = 0.5f;
+  fixture_set(&f, 11, 2.25);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK(v->n_worst == FA_WORST_POINTS && v->worst[0].ratio == v->worst[1].ratio);
+  CHECK(v->worst[0].index[1] == 11 && v->worst[1].index[1] == 0);
+  fixture_free(&f);
+}
+
 /* ---- where ---- */
+
+static void test_rows_are(int64_t rows, int64_t from, int64_t end, const char *text) {
+  const int64_t shape[] = {1, rows, 1, 1};
+  fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = rows, .seqlen_k = rows}};
+  make(&f, FA_T_DQ, 4, shape);
+  for (int64_t e = from; e < end; ++e) fixture_set(&f, e, 9);
+  const char *where = fixture_compare(&f)->where;
+  CHECK_MSG(strcmp(where, text) == 0, "%s", where);
+  fixture_free(&f);
+}
+
+/* That two rows are right may be chance, where all others are bad; of three it is not. */
+static void test_chance(void) {
+  test_rows_are(5, 0, 3, "3 of 5 elements, all over");
+  test_rows_are(6, 0, 3, "every bad element has q < 3: all 3 elements there");
+}
+
+/* The last rows of the shorter of two sequences: only lengths of sequences with a bad row count. */
+static void test_tail(void) {
+  static const int64_t shape[] = {60, 1, 1};
+  static int32_t cu[] = {0, 20, 60};
+  fixture f = {.p = {.batch = 2,
+                     .heads_q = 1,
+                     .heads_kv = 1,
+                     .cu_seqlens_q = {3, cu},
+                     .cu_seqlens_k = {3, cu},
+                     .seqlen_q = 40,
+                     .seqlen_k = 40}};
+  make(&f, FA_T_DQ, 3, shape);
+  for (int64_t e = 16; e < 20; ++e) fixture_set(&f, e, 9);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK_MSG(strstr(v->by_axis[1].text, "the last, partial tile of 16"), "%s", v->by_axis[1].text);
+  f.p.cu_seqlens_q = f.p.cu_seqlens_k = (fa_int32_array){0};
+  fixture_free(&f);
+}
+
+/* A tensor of as many axes as there may be, whose last row is bad. */
+static void test_five_axes(void) {
+  static const int64_t shape[] = {2, 2, 40, 2, 4};
+  fixture f = {
+      .p = {.family = FA_MERGE, .batch = 2, .heads_q = 2, .heads_kv = 2, .seqlen_q = 40, .seqlen_k = 40}};
+  make(&f, FA_T_DO_PARTS, 5, shape);
+  for (int64_t e = f.w.n - 4; e < f.w.n; ++e) fixture_set(&f, e, 9);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK_MSG(v->bad == 4 && strstr(v->where, "q == 39"), "%s", v->where);
+  fixture_free(&f);
+}
 
 /* Every element that is so in two ways at most is bad: of a head, an entry, a range of rows, every n-th one, a tail. */
 static bool is_bad(const drawn *d, const int64_t *at, const int64_t *shape) {
@@ -174,7 +259,13 @@ static void test_where(bool writes) {
 int main(int argc, char **argv) {
   test_panels();
   test_neighbours();
+  test_mean(0x1p-10f, "");
+  test_mean(2, "the mean of the visible V");
   test_exact();
+  test_ties();
+  test_chance();
+  test_tail();
+  test_five_axes();
   test_where(argc > 1 && strcmp(argv[1], "--write") == 0);
   return check_done();
 }

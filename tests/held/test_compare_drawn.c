@@ -202,6 +202,8 @@ int main(int argc, char **argv) {
     add_vacuity(&t, &d, FA_T_DK, "floor_of_dk");
     add_vacuity(&t, &d, FA_T_DV, "floor_of_dv");
     add_vacuity(&t, &d, FA_T_DBIAS, "floor_of_dbias");
+    add_vacuity(&t, &d, FA_T_DSINKS, "floor_of_dsinks");
+    add_vacuity(&t, &d, FA_T_DBUFFER_0, "floor_of_dbuffer");
   }
   tally_hold(&t, "tests/ref/recorded/compare.txt", argc > 1 && strcmp(argv[1], "--write") == 0);
   return check_done();

@@ -149,6 +149,34 @@ static void test_statistic(void) {
   CHECK(low == fa_statistic_meaning(&v));
 }
 
+static void test_no_statistics(void) {
+  static const fa_stats none;
+  static const fa_problem p;
+  const fa_compare_options opt = {.generic = true};
+  fa_verdict v = {.id = FA_T_O};
+  fa_stats_judge(&none, &p, &opt, &v);
+  CHECK(v.rms == 0 && v.bias == 0 && !v.stat_bad);
+}
+
+/* Bands of tensor cores were measured with exponentials that are better than 2^-20. */
+static void test_plain(void) {
+  fa_profile profile = {.u_p = 0x1p-11, .eps_exp = 0x1p-20};
+  const fa_compare_options opt = {.generic = true, .foreign = true, .profile = &profile};
+  const fa_stats_row row = {
+      .n = 600, .n_diffuse = 600, .sum_squares = 1.4 * 1.4 * 600, .diffuse_squares = 1176};
+  static const fa_problem p;
+  fa_stats s;
+  fa_verdict v = {.id = FA_T_O};
+  memset(&s, 0, sizeof s);
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) profile.accumulator[i] = FA_ACCUMULATOR_F32;
+  for (int i = 0; i < 12; ++i) fa_stats_add_row(&s, &row);
+  fa_stats_judge(&s, &p, &opt, &v);
+  CHECK_MSG(!v.stat_bad, "%g", v.stat_high);
+  profile.eps_exp = 0x1.8p-21;
+  fa_stats_judge(&s, &p, &opt, &v);
+  CHECK(v.stat_bad && v.stat_which == FA_STATISTIC_RMS_HIGH);
+}
+
 /* Tensors of merged parts: dense, and with one axis for the tokens of two sequences of 3 and 5. */
 static void test_axes(void) {
   static int32_t cu[] = {0, 3, 8};
@@ -219,5 +247,7 @@ int main(void) {
   test_classes();
   test_load_doubles();
   test_statistic();
+  test_no_statistics();
+  test_plain();
   return check_done();
 }

@@ -2,6 +2,7 @@
  *
  * usage: test_ref_element [--write]    (from the top of the source tree)
  * After an intended change: test_ref_element --write, and the commit says what became larger or smaller, and why. */
+#include "ref/compare/internal.h"
 #include "ref/math/element.h"
 #include "tests/held/drawn.h"
 #include "tests/held/tally.h"
@@ -132,9 +133,18 @@ static void check_edges(void) {
   CHECK(fa_element_weight_square(0.5f, 0.25, 0.5f, 0.25f) == 0.25f);
 }
 
+/* Of what nothing is known the error counts, as 0. */
+static void check_unknown(void) {
+  const fa_statistic_part s = fa_element_statistic(true, 1, 0x1p-11, 1, INFINITY, INFINITY);
+  fa_stats_row row = {0};
+  fa_stats_add(&row, 1, 0x1p-11, INFINITY, 1, INFINITY);
+  CHECK(s.used && !s.diffuse && s.part == 0 && s.square == 0 && row.n == 1 && row.n_diffuse == 0);
+}
+
 int main(int argc, char **argv) {
   static tally t;
   check_edges();
+  check_unknown();
   check_exp_far_from_a_power_of_two();
   const double zeros[] = {0.1, 0.4, 0.85};
   for (uint64_t number = 0; number < DRAWS; ++number) {

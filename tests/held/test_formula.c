@@ -4,7 +4,6 @@
  *
  * usage: test_ref_formula [--write]    (from the top of the source tree)
  * After an intended change: test_ref_formula --write, and the commit says what became larger or smaller, and why. */
-#include "ref/bounds/below_normal.h"
 #include "ref/bounds/gradient_formula.h"
 #include "tests/held/drawn.h"
 #include "tests/held/tally.h"
@@ -270,45 +269,8 @@ static void add_gradients(tally *t, const drawn *d, const made *m) {
   add_terms(t, "gradient", &terms);
 }
 
-/* Where a comparison decides, on both sides of it. */
-static void check_edges(void) {
-  const fa_profile exact = {.operand = {[FA_PRODUCT_DP] = 0x1p-20}},
-                   above = {.operand = {[FA_PRODUCT_DP] = 0x1.01p-20}};
-  CHECK(!fa_bound_coarse_operands(&exact, FA_PRODUCT_DP) && fa_bound_coarse_operands(&above, FA_PRODUCT_DP));
-}
-
-/* A dS at its floor stands for errors that are uniform, one below it is lost whole, one above it is as noisy as it was. */
-static void check_below_normal(void) {
-  fa_below_normal above = {0, 0}, at = {0, 0}, below = {0, 0};
-  CHECK(fa_below_normal_factor(&above) == 1);
-  fa_below_normal_add(&above, 3, 9, 2);
-  fa_below_normal_add(&at, 2, 4, 2);
-  fa_below_normal_add(&below, 1, 1, 2);
-  CHECK(fa_below_normal_factor(&above) == 1);
-  CHECK(fabs(0.18 * pow(fa_below_normal_factor(&at), 2) - 1 / 3.0) < 1e-6);
-  CHECK(fabs(0.18 * pow(fa_below_normal_factor(&below), 2) - 1) < 1e-6);
-  fa_below_normal_join(&below, &above);
-  CHECK(below.all == 10 && fabs(below.more - (1 / 0.18 - 1)) < 1e-5);
-}
-
-/* Only where dS is narrow, and has a floor to speak of, and only for statistics. */
-static void check_where_it_matters(void) {
-  fa_profile f = {.u_ds = 0x1p-11, .floor_ds = 0x1p-25};
-  fa_ref_call c = {.profile = &f, .generic = true};
-  CHECK(fa_below_normal_matters(&c));
-  f.floor_ds = 0x1p-134;
-  CHECK(!fa_below_normal_matters(&c));
-  f = (fa_profile){.floor_ds = 0x1p-25};
-  CHECK(!fa_below_normal_matters(&c));
-  f.u_ds = 0x1p-11, c.generic = false;
-  CHECK(!fa_below_normal_matters(&c));
-}
-
 int main(int argc, char **argv) {
   static tally t;
-  check_edges();
-  check_below_normal();
-  check_where_it_matters();
   const double zeros[] = {0.2, 0.6, 0.93};
   for (uint64_t number = 0; number < DRAWS; ++number) {
     const drawn d = {.number = number, .zeros = zeros[number % 3]};

@@ -50,6 +50,7 @@ static fa_status run(subject *s, fa_error *err) {
   const fa_problem *p = &s->c->problem;
   fa_wants forward = {0}, backward = {0};
   fa_status status = fa_ref_forward(p, &s->in, &s->opt, &forward, err);
+  CHECK(status == FA_OK || !forward.t[FA_T_O].value); /* and whoever failed has freed it */
   if (status == FA_OK && p->backward) {
     const fa_tensor o = digest_tensor_of(&forward.t[FA_T_O]);
     status = fa_ref_backward(p, &s->in, s->opt.generic ? &o : NULL, NULL, &forward, &s->opt, &backward, err);
@@ -151,8 +152,27 @@ static void check_machine(void) {
   fa_judge_machine_host_free(NULL);
 }
 
+/* More blocks of a sample's rows than there is room for at first. */
+static void check_sample(void) {
+  enum { HEADS = 40 };
+  static fa_ref_place rows[HEADS];
+  for (int h = 0; h < HEADS; ++h) rows[h] = (fa_ref_place){0, h, 2};
+  const fa_ref_sample sample = {.n_rows = HEADS, .row = rows};
+  fa_case c;
+  fa_error err = {""};
+  REQUIRE(fa_case_from_text("{\"head_dim\":8,\"heads_q\":40,\"seqlen_q\":4,\"backward\":false}", &c, &err) ==
+          FA_OK);
+  subject s = {.c = &c, .opt = {.n_threads = 1, .sample = &sample}};
+  REQUIRE(fa_case_build(&c, &s.in, &err) == FA_OK);
+  REQUIRE(run(&s, &err) == FA_OK);
+  fail_each(&s);
+  fa_tensors_free(&s.in);
+  fa_case_free(&c);
+}
+
 int main(void) {
   check_machine();
+  check_sample();
   check_more();
   for (int i = 0; i < N_FILES; ++i) check_file(files[i], i * OF_A_FILE);
   return check_done();

@@ -104,13 +104,36 @@ static void test_lists_by_entry(void) {
   }
 }
 
+/* A tile of keys of which no block is listed, before one that has one: gradients of what the latter reads. */
+static void test_tile_passed_over(void) {
+  const fa_ref_options opt = {.n_threads = 1};
+  fa_tensors in;
+  fa_wants forward = {0}, gradients = {0};
+  fa_case c = case_of("{\"family\":\"flex\",\"head_dim\":8,\"seqlen_q\":16,\"seqlen_k\":640,\"score_mod\":"
+                      "\"score + w[kv_idx]\",\"buffers\":{\"w\":{"
+                      "\"shape\":[640],\"grad\":true}},\"block_sparse\":{\"q_block\":16,\"kv_block\":128,"
+                      "\"kv_num_blocks\":[[[1]]],\"kv_indices\":[["
+                      "[[4,0,0,0,0]]]]}}",
+                      &in);
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &forward, NULL) == FA_OK &&
+          fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &gradients, NULL) == FA_OK);
+  const fa_want *w = &gradients.t[FA_T_DBUFFER_0];
+  CHECK(w->n == 640);
+  for (int64_t e = 0; e < w->n; ++e) CHECK((w->value[e] != 0) == (e >= 512));
+  fa_wants_free(&forward);
+  fa_wants_free(&gradients);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- what expressions may not do ---- */
 
-static fa_status status_of(const char *text, bool backward, fa_error *err) {
+static fa_status status_by(const char *text, const char *profile, bool backward, fa_error *err) {
   fa_tensors in;
   fa_wants forward = {0}, gradients = {0};
   fa_case c = case_of(text, &in);
-  const fa_ref_options opt = {.n_threads = 1};
+  const fa_profile by = profile ? fa_profile_get(profile, c.problem.dtype) : (fa_profile){0};
+  const fa_ref_options opt = {.n_threads = 1, .profile = profile ? &by : NULL};
   fa_status status = fa_ref_forward(&c.problem, &in, &opt, &forward, err);
   if (status == FA_OK && backward)
     status = fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &gradients, err);
@@ -119,6 +142,10 @@ static fa_status status_of(const char *text, bool backward, fa_error *err) {
   fa_tensors_free(&in);
   fa_case_free(&c);
   return status;
+}
+
+static fa_status status_of(const char *text, bool backward, fa_error *err) {
+  return status_by(text, NULL, backward, err);
 }
 
 /* Only the first keys' numbers are too large for an integer. */
@@ -142,6 +169,36 @@ static void test_no_slope(void) {
   CHECK(status_of(text, false, &err) == FA_OK);
   CHECK(status_of(text, true, &err) == FA_ERR_INPUT);
   CHECK_MSG(strstr(err.text, "no finite derivative"), "%s", err.text);
+}
+
+#define FLEX_F32                                                                                             \
+  "{\"family\":\"flex\",\"dtype\":\"f32\",\"seqlen_q\":2,\"seqlen_k\":9,\"head_dim\":8,\"score_mod\":"
+
+/* A score of which nothing is known is that of the sixth key. */
+static void test_which_key(void) {
+  fa_error err = {""};
+  CHECK(status_by(FLEX_F32 "\"kv_idx == 5 ? score * 1e12 : score\"}", "simt-f32", false, &err) ==
+        FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "may move the score") && strstr(err.text, "kv_idx 5"), "%s", err.text);
+}
+
+/* Of several pairs the first is told, though blocks of later rows are computed before it. */
+static void test_first_pair(void) {
+  fa_error err = {""};
+  CHECK(status_of("{\"family\":\"flex\",\"seqlen_q\":300,\"seqlen_k\":9,\"heads_q\":2,\"head_dim\":8,\"score_"
+                  "mod\":\"log(-1.0 - "
+                  "score * 0)\"}",
+                  false, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "at b 0, h 0, q_idx 0, kv_idx 0"), "%s", err.text);
+}
+
+/* Derivatives are numbers, but on the way there they may exceed float32. */
+static void test_unsure_slope(void) {
+  static const char text[] = FLEX_F32 "\"score * 1e-30 * 1e-9 * 1e20 * 1e19\"}";
+  fa_error err = {""};
+  CHECK(status_by(text, "simt-f32", false, &err) == FA_OK && status_of(text, true, &err) == FA_OK);
+  CHECK(status_by(text, "simt-f32", true, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "rounding decides whether there is a finite derivative"), "%s", err.text);
 }
 
 /* ---- bounds ---- */
@@ -180,8 +237,12 @@ int main(void) {
   test_own_lists();
   test_made_lists();
   test_lists_by_entry();
+  test_tile_passed_over();
   test_large_integers();
   test_no_slope();
+  test_which_key();
+  test_first_pair();
+  test_unsure_slope();
   test_want_bound();
   test_hidden_bias();
   return check_done();

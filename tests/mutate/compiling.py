@@ -14,9 +14,9 @@ import schemata
 HERE = "tests/mutate"
 DROPPED = re.compile(r"^-(W\w\S*|g\d?|c)$")
 # What mutants may do and no source should: numbers wrap, lists narrow. What C only warns of is an error in C++.
-# An index outside a function's own array is an error that the tests under sanitizers see: it ends the program.
+# An index outside a function's own array and a division by 0 are errors that the tests under sanitizers see: they end the program.
 MORE = ["-O1", "-g0", "-fwrapv", "-fmax-errors=0", "-fno-diagnostics-show-caret", "-ftemplate-backtrace-limit=0",
-        "-fsanitize=bounds,shift", "-fsanitize-undefined-trap-on-error"]
+        "-fsanitize=bounds,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"]
 OF_C = ["-Werror=int-conversion", "-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
 OF_CXX = ["-Wno-narrowing", "-fpermissive", "-w"]
 HOLDS = {"fa_host_kernels": "fa_gpu"}  # a target of objects -> the library that has them

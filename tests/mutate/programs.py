@@ -35,17 +35,17 @@ KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_bac
                 "host_backward", "hopper_backward", "wide")
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
 FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
-         "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "mla_prefill", "kvcache_mods", "hopper_cache")
+         "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "quantized_cache", "mla_prefill", "kvcache_mods", "hopper_cache")
 HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*FILES, "drawn")]
 BY_ITSELF = [judged(f, "ref-f32") for f in FILES]
-REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "mods_edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "formula", "element", "twists", "memory", "lanes",
+REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "places", "terms", "mods_edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "by_hand", "formula", "element", "twists", "memory", "lanes",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
-            "compare", "compare_edges", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
+            "compare", "compare_edges", "compare_memory", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 DATA = tests("tensors_edges", "device_fill", "tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_edges", "data_memory", "row_loops")
 CODEC = tests("codec_edges", "case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory", "case_refused")
 WHOLE = tests("journal", "judging_edges", "device_fill", "ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
 JUDGED = tests("ref_f32", "sample", "sample_exact", "padded_lse", "flex", "flex_planted", "flex_slope", "explain_hypotheses", "report_maps")
-TWO = [Program("two_judges few", ("@test_two_judges", "few")), *tests("two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")]
+TWO = [Program("two_judges few", ("@test_two_judges", "few")), *tests("judge_trial", "two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")]
 LAWS = tests("laws_held", "runs_memory", "laws", "laws_class", "laws_skips", "laws_bound", "within", "cascade")
 RECORDED = Program("recorded", ("@test_recorded", "@fa-verify", "tests/golden"))
 RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),

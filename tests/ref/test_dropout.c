@@ -51,6 +51,21 @@ static void first_elements(void) {
   fa_problem_free(&p);
 }
 
+/* A uniform lies in the middle of what its word stands for: above a probability that is the word's own. */
+static void middle_of_a_word(void) {
+  fa_dropout d = {.seed = 11};
+  uint32_t word[4] = {UINT32_MAX};
+  uint64_t n = 0;
+  for (; word[0] >> 22 != 0; n += 4) { /* so small that a float holds twice the word and one */
+    const uint32_t counter[4] = {(uint32_t)(n / 4)};
+    fa_ref_philox(d.seed, 10, counter, word);
+  }
+  d.p = word[0] * 0x1p-32;
+  CHECK(fa_ref_memeff_keep(&d, 10, n - 4));
+  d.p = (2.0 * word[0] + 1) * 0x1p-33;
+  CHECK(!fa_ref_memeff_keep(&d, 10, n - 4));
+}
+
 static double kept_fraction(fa_family family, double drop) {
   fa_problem p;
   fa_problem_init(&p);
@@ -96,6 +111,7 @@ static void rows(void) {
 int main(void) {
   generator_words();
   first_elements();
+  middle_of_a_word();
   rows();
   /* flash keeps (T + 1) / 256, T = floor(0.75 * 255) = 191; five standard deviations of 32768 draws */
   double flash = kept_fraction(FA_FLASH, 0.25), memeff = kept_fraction(FA_MEMEFF, 0.25);

@@ -37,7 +37,7 @@ typedef struct known {
 
 static bool fast; /* for at(): allow the device's approximations */
 
-/* One pair: b 1, h 2, q_idx 5, kv_idx 3, of 10 x 20. */
+/* One pair: b 1, h 2, q_idx 5, kv_idx 3, of 10 x 20. error NaN: none is given. */
 static known at(const char *text, fa_expr_kind kind, double score, float error) {
   known k = {0};
   fa_expr e;
@@ -52,7 +52,7 @@ static known at(const char *text, fa_expr_kind kind, double score, float error) 
                           .seqlen_q = 10,
                           .seqlen_k = 20,
                           .score = &score,
-                          .error = &error};
+                          .error = isnan(error) ? NULL : &error};
   x.fast = fast;
   fa_ref_expr_eval(&x, &p);
   k.v = *fa_ref_expr_row(x.value, e.root);
@@ -230,6 +230,14 @@ static void test_unsure(void) {
   CHECK(k.e < 2e-6 && k.derivative_e >= 1);
   k = at("floor(score * 2)", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
   CHECK(k.v == 1 && k.e == 1);
+  k = at("int(score * 2) + kv_idx", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
+  CHECK(k.v == 4 && k.e == INFINITY);
+  k = at("int(score * 3) + kv_idx", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
+  CHECK(k.v == 4 && k.e == 0);
+  k = at("int(score * 2)", FA_EXPR_SCORE_MOD, 0.75, NAN);
+  CHECK(k.v == 1 && k.e == 0);
+  k = at("score", FA_EXPR_SCORE_MOD, 0.75, NAN);
+  CHECK(k.v == 0.75 && k.e == 0);
   k = at("log(score - 0.5)", FA_EXPR_SCORE_MOD, 0.5000001, 1e-6f);
   CHECK(!k.fault && k.e == INFINITY && k.v < -10);
   k = at("slopes[score > 0.5 ? 1 : 2]", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
