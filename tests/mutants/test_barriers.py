@@ -49,8 +49,8 @@ FAMILIES = {
 }
 CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  (?:r=\S+  )?[\d.]+ m?s  "
                     r"(.*?)(?: \[.*)?$")
-SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync<\d+>|cp_async_commit|cp_async_wait<[^<>;]+>|"
-                  r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\(\d*\);")
+SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync(?:_of_roles)?<\d+>|cp_async_commit|cp_async_wait<[^<>;]+>|"
+                  r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\((?:\d*|HOPPER_PAIR_KEYS_READ)\);")
 # The end of the line, preceded by the line before it -> why its removal has no visible effect.
 HARMLESS = {
     "sync_block(); /* the tiles have been read before the next block's copies start */":
