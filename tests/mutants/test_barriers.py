@@ -31,7 +31,7 @@ FAMILIES = {
               ("host:processors=132", ["cases/crossattn.json"], "^two_blocks_d64$", [1])],
     "hopper": [("host:hopper", ["cases/hopper.json"],
                 "^(bf16_64_(rings|no_keys|dropout|varlen)|bf16_256_(window|varlen|wide)|"
-                "f16_192_wide_(varlen|ordered)|f16_256_wide_dropout)$", [1]),
+                "f16_96_varlen_backward|f16_192_wide_(varlen|ordered)|f16_256_wide_dropout)$", [1]),
                ("host:hopper", ["cases/hopper_cache.json"], "^(pages_16|heads_8|rows_before_keys|d256)$", [1]),
                ("host:hopper,processors=1", ["cases/hopper_cache.json"], "^(many_entries|pages_64)$", range(1, 9)),
                ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),
@@ -49,8 +49,8 @@ FAMILIES = {
 }
 CAUGHT = re.compile(r"(FAIL|RACE|OOB|DEADLOCK|CRASH|HANG|ERROR|REJECTED) (\S+)  \S+  \S+  (?:r=\S+  )?[\d.]+ m?s  "
                     r"(.*?)(?: \[.*)?$")
-SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync<\d+>|cp_async_commit|cp_async_wait<[^<>;]+>|"
-                  r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\(\d*\);")
+SITE = re.compile(r"\b(sync_block|sync_warp|sync_team<C>|named_sync(?:_of_roles)?<\d+>|cp_async_commit|cp_async_wait<[^<>;]+>|"
+                  r"fence_async|tma_store_commit|tma_store_wait_read<\d+>)\((?:\d*|HOPPER_PAIR_KEYS_READ)\);")
 # The end of the line, preceded by the line before it -> why its removal has no visible effect.
 HARMLESS = {
     "sync_block(); /* the tiles have been read before the next block's copies start */":

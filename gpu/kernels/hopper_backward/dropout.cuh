@@ -123,14 +123,11 @@ template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params 
   }
 }
 
-/* A consumer's word. thread: among the 256 consumer threads. */
+/* A consumer's word, whose place the caller gives back. thread: among the 256 consumer threads. */
 template <class C> FA_DEVICE uint32_t hopper_load_drop_bits(pipeline_state<C::STAGES> pipe, int thread) {
   typedef hopper_backward_all_barriers<C> bar;
   mbarrier_wait(bar::drop_full(pipe.stage()), pipe.phase());
-  const uint32_t kept = load_shared4(shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + thread * 4);
-  sync_warp();
-  hopper_release(bar::drop_empty(pipe.stage()), thread);
-  return kept;
+  return load_shared4(shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + thread * 4);
 }
 
 template <class C> FA_DEVICE void hopper_drop_p(uint32_t (&p_frag)[C::BM / 16][4], uint32_t kept) {

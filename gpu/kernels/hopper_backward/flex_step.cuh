@@ -64,8 +64,6 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
     hopper_compute_ds<C>(dp, s, rows + C::ROW_BYTES);
     hopper_pack<C>(ds, dp);
   }
-  sync_warp();
-  hopper_release(bar::rows_empty(pipe.stage()), thread);
 }
 
 /* On a device READS is known when the expressions are compiled. */

@@ -189,7 +189,7 @@ FA_DEVICE void hopper_pair_dv_mainloop(const fa_hopper_backward_params &p, pipel
     hopper_pair_finish_dq<C, true>(p, dq, pipe, at.head, at.block, hopper_pair_thread());
     pipe.next();
   }
-  named_sync<256>(HOPPER_PAIR_ALL); /* all are done with K and V */
+  named_arrive<256>(HOPPER_PAIR_KEYS_READ); /* of V, into whose place dV goes, the last dS has said it */
   const hopper_gradient to = {&p.dv, p.b.dv, &p.b.dv_stride, p.b.forward.head_dim_v};
   hopper_pair_store<C>(p.b.forward, to, dv, C::DROPOUT ? p.b.forward.dropout_scale : 1.0f, base + C::V_AT,
                        hopper_pair_load_key_tile<C>(p.b, keys), hopper_pair_thread());
@@ -272,7 +272,7 @@ FA_DEVICE void hopper_pair_dk_mainloop(const fa_hopper_backward_params &p, pipel
     hopper_pair_finish_dq<C, false>(p, dq, pipe, at.head, at.block, hopper_pair_thread());
     pipe.next();
   }
-  named_sync<256>(HOPPER_PAIR_ALL);
+  named_sync<256>(HOPPER_PAIR_KEYS_READ);
   const hopper_gradient to = {&p.dk, p.b.dk, &p.b.dk_stride, p.b.forward.head_dim};
   hopper_pair_store<C>(p.b.forward, to, dk, p.b.scale, base + C::K_AT, hopper_pair_load_key_tile<C>(p.b, keys),
                        hopper_pair_thread());

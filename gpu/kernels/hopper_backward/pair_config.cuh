@@ -98,9 +98,9 @@ template <class C> FA_DEVICE pipeline_state<C::DO_STAGES> hopper_pair_do_pipelin
   return pipeline_state<C::DO_STAGES>{pipe.n};
 }
 
-/* Named barriers: HOPPER_PAIR_P_FULL + warp, of a warp of each group, hands over P; HOPPER_PAIR_ALL is for
- * both groups. That P has been read is known from its dS. */
-enum { HOPPER_PAIR_P_FULL = 1, HOPPER_PAIR_ALL = 5 };
+/* Named barriers: HOPPER_PAIR_P_FULL + warp, of a warp of each group, hands over P; by HOPPER_PAIR_KEYS_READ the
+ * dK group learns that the other one is done with K. That P has been read is known from its dS. */
+enum { HOPPER_PAIR_P_FULL = 1, HOPPER_PAIR_KEYS_READ = 5 };
 
 /* x, the same in all lanes of a warp. If x comes from shared memory, the vote makes that known to the
  * compiler, so that loop counters need no register in each lane. */

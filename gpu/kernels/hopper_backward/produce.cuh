@@ -34,18 +34,24 @@ FA_DEVICE void hopper_backward_load_q_do(const fa_hopper_backward_params &p, pip
   hopper_load<C::PANELS, C::Q_PANEL>(at + C::DO_AT, &p.d_o, bar::do_full(pipe.stage()), row, head, batch);
 }
 
-/* Loads LSE and delta of a row tile, by a warp; in flex kernels also stores which tile it is. */
-template <class C>
-FA_DEVICE void hopper_backward_load_lse_delta(const fa_backward_params &p, pipeline_state<C::STAGES> pipe,
-                                           int batch, int head, const flex_tile &tile, int lane) {
+struct hopper_nothing {
+  FA_DEVICE void operator()() const {}
+};
+
+/* Loads LSE and delta of a row tile, by a warp; in flex kernels also stores which tile it is. meanwhile: done
+ * while they are on their way from memory. */
+template <class C, class F = hopper_nothing>
+FA_DEVICE void hopper_backward_load_lse_delta(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int batch,
+                                              int head, const flex_tile &tile, int lane, const F &meanwhile = F()) {
   typedef hopper_backward_barriers<C> bar;
   const int64_t row = workspace_row<C::D>(p, batch, head, tile.tile * C::BM);
   const uint32_t to = shared_base() + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES);
   mbarrier_wait(bar::rows_empty(pipe.stage()), pipe.phase() ^ 1);
+  vec4 values = {0, 0, 0, 0};
   if (lane % 16 < C::BM / 4) /* half of the lanes each */
-    store_shared16(
-        to + lane / 16 * C::ROW_BYTES + lane % 16 * 16,
-        load_global(reinterpret_cast<const vec4 *>((lane < 16 ? p.lse_log2 : p.delta) + row) + lane % 16));
+    values = load_global(reinterpret_cast<const vec4 *>((lane < 16 ? p.lse_log2 : p.delta) + row) + lane % 16);
+  meanwhile();
+  if (lane % 16 < C::BM / 4) store_shared16(to + lane / 16 * C::ROW_BYTES + lane % 16 * 16, values);
   if constexpr (C::FLEX) {
     if (lane == 0)
       store_shared4(shared_base() + C::FLEX_TILES_AT + 4 * pipe.stage(),
@@ -138,7 +144,8 @@ template <class C> struct hopper_dq_order {
 };
 
 /* hopper_backward_produce_lse_delta for deterministic calls; it also controls when the consumers add to dQ.
- * That is done one step late, so that LSE and delta are there in time. */
+ * That is done one step late, so that LSE and delta are there in time, and without LAG while these are on their
+ * way: consumers add before they need them. */
 template <class C> FA_DEVICE void hopper_backward_produce_ordered(const fa_backward_params &p, int lane) {
   const fa_attention_params &f = p.forward;
   const int block = hopper_key_blocks<C>().block(), batch = static_cast<int>(blockIdx.z);
@@ -152,10 +159,16 @@ template <class C> FA_DEVICE void hopper_backward_produce_ordered(const fa_backw
     const block_range tiles = hopper_load_key_tile<C>(p, opaque(block)).blocks;
     FA_NO_UNROLL
     for (int i = tiles.begin; i < tiles.end; ++i) {
-      hopper_backward_load_lse_delta<C>(p, pipe, batch, head, flex_tile{i, 0}, lane);
-      if (lane == 0) {
+      const auto pass = [&] {
+        if (lane != 0) return;
         order.pass(own_number);
         order.next(hopper_dq_semaphore_of<C>(p, batch, head, i), hopper_has_predecessor<C>(p, opaque(block), i), pipe.n);
+      };
+      if constexpr (C::LAG) {
+        hopper_backward_load_lse_delta<C>(p, pipe, batch, head, flex_tile{i, 0}, lane);
+        pass();
+      } else {
+        hopper_backward_load_lse_delta<C>(p, pipe, batch, head, flex_tile{i, 0}, lane, pass);
       }
       pipe.next();
     }

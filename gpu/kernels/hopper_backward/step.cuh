@@ -21,7 +21,10 @@ FA_DEVICE void hopper_clear_ragged_rows(uint32_t tile, uint32_t other, int first
     store_shared16(other + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
   }
   fence_async();
-  named_sync<256>(2);
+  if constexpr (C::DQ_FIRST == C::DQ_SECOND)
+    named_sync<256>(2);
+  else
+    named_sync_of_roles<256>(2);
 }
 
 /* Issues S^T or dP^T: the group's keys against the rows of a tile. */
@@ -74,12 +77,11 @@ FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_fra
   wgmma_fence();
   hopper_gemm_dkv<C>(dv, p_frag, do_tile);
   wgmma_wait<1>(dp);
+  if constexpr (C::DROPOUT) hopper_release(hopper_backward_all_barriers<C>::drop_empty(pipe.stage()), thread);
   if constexpr (C::DROPOUT)
     hopper_drop_ds<C>(dp, s, rows + C::ROW_BYTES, p.forward.dropout_scale, kept);
   else
     hopper_compute_ds<C>(dp, s, rows + C::ROW_BYTES);
-  sync_warp();
-  hopper_release(bar::rows_empty(pipe.stage()), thread);
   hopper_pack<C>(ds, dp);
 }
 
@@ -147,6 +149,7 @@ FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::
   wgmma_wait<2>(dv);
   hopper_release(bar::do_empty(pipe.stage()), thread);
   wgmma_wait<1>(dq);
+  hopper_release(bar::rows_empty(pipe.stage()), thread); /* behind a product: what racecheck follows, unlike sync_warp */
   if (is_there) {
     if constexpr (C::LAG) hopper_release(hopper_backward_all_barriers<C>::ds_empty(made.stage()), thread);
     hopper_dq_wait<C>(p, made);

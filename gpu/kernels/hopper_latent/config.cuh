@@ -60,7 +60,8 @@ template <class C> struct latent_barriers {
   FA_DEVICE static uint32_t finished() { return at((4 + C::PARTS) * C::STAGES + 1); }
 };
 
-/* One lane of each warp arrives, but for `full`. */
+/* One lane of each warp arrives, but for `full`, and for p_full and finished, where every lane does that has stored
+ * two rows' factors. */
 template <class C> FA_DEVICE void init_latent_barriers() {
   typedef latent_barriers<C> bar;
   FA_NO_UNROLL
@@ -69,11 +70,11 @@ template <class C> FA_DEVICE void init_latent_barriers() {
     for (int part = 0; part < C::PARTS; ++part) mbarrier_init(bar::full(s, part), 1);
     mbarrier_init(bar::issued(s), 4);
     mbarrier_init(bar::scored(s), 4);
-    mbarrier_init(bar::p_full(s), 4);
+    mbarrier_init(bar::p_full(s), C::BM / 2);
     mbarrier_init(bar::empty(s), 4 * C::V_GROUPS * C::RANKS);
   }
   mbarrier_init(bar::q_taken(), 4 * C::RANKS);
-  mbarrier_init(bar::finished(), 4);
+  mbarrier_init(bar::finished(), C::BM / 2);
   mbarrier_init_fence();
 }
 

@@ -182,12 +182,12 @@ template <class C> FA_DEVICE void make_latent_scores(const fa_hopper_latent_para
     store_latent_p<C>(s, rescale, stage, opaque(thread));
     fence_async();
     sync_warp();
-    hopper_release(bar::p_full(stage), opaque(thread));
+    if (opaque(thread) % 4 == 0) mbarrier_arrive(bar::p_full(stage)); /* the lanes that stored factors */
     pipe.next();
   }
   finish_latent_rows<C>(p.c, rows, opaque(thread));
   sync_warp();
-  hopper_release(bar::finished(), thread);
+  if (thread % 4 == 0) mbarrier_arrive(bar::finished());
 }
 
 } // namespace fa

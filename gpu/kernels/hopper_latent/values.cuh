@@ -99,6 +99,7 @@ FA_DEVICE void add_latent_values(const fa_hopper_latent_params &p, const cache_w
   latent_o<C> o;
   const int n = uniform(latent_tiles<C>(work));
   pipeline_state<C::STAGES> pipe;
+  if (n > 0) mbarrier_wait(bar::issued(0), 0); /* as every later one: synccheck misses a wait for a phase */
   FA_NO_UNROLL
   for (int i = 0; i < n; ++i) {
     const pipeline_state<C::STAGES> next = pipe.after();

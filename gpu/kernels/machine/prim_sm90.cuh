@@ -15,6 +15,8 @@
  *   mbarrier_wait(bar, parity)            blocks until that phase is complete
  *   named_sync<THREADS>(id), named_arrive<THREADS>(id)
  *                                         bar.sync and bar.arrive; id 1..15
+ *   named_sync_of_roles<THREADS>(id)      the same where warps come to it at instructions of their own: barrier.sync,
+ *                                         of which synccheck does not expect a single one for the block
  *
  * Bulk copies of a box of a tensor map (tensor_map.h). Rows are packed in shared memory and swizzled as the
  * map says. Elements outside the tensor are loaded as zeros, which count as transaction bytes all the same,

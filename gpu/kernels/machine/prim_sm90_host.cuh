@@ -78,6 +78,9 @@ FA_DEVICE void mbarrier_wait(uint32_t bar, int parity, FA_FROM) {
 template <int THREADS> FA_DEVICE void named_sync(int id, FA_FROM) {
   fa_simt_named_barrier(id, THREADS, true, FA_AT);
 }
+template <int THREADS> FA_DEVICE void named_sync_of_roles(int id, FA_FROM) {
+  fa_simt_named_barrier(id, THREADS, true, FA_AT);
+}
 template <int THREADS> FA_DEVICE void named_arrive(int id, FA_FROM) {
   fa_simt_named_barrier(id, THREADS, false, FA_AT);
 }

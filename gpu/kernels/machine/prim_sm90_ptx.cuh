@@ -84,6 +84,9 @@ FA_DEVICE void mbarrier_wait(uint32_t bar, int parity) {
 template <int THREADS> FA_DEVICE void named_sync(int id) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(THREADS) : "memory");
 }
+template <int THREADS> FA_DEVICE void named_sync_of_roles(int id) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(id), "n"(THREADS) : "memory");
+}
 template <int THREADS> FA_DEVICE void named_arrive(int id) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(THREADS) : "memory");
 }
