@@ -6,7 +6,6 @@
 #include "fuzz/judging/empty_rows.h"
 #include "fuzz/judging/run_config.h"
 #include "fuzz/judging/stage.h"
-#include "ref/cuda/try.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,34 +76,6 @@ static void adopt(const fa_judge_trial *t, fa_result *r) {
     if (t->verdict[i].worst_ratio > r->worst_ratio) r->worst_ratio = t->verdict[i].worst_ratio;
   }
   r->judged.by = FA_JUDGED_BY_GPU;
-}
-
-static const fa_verdict *same_tensor(const fa_result *r, const fa_verdict *v) {
-  for (int i = 0; i < r->n_verdicts; ++i)
-    if (r->verdict[i].id == v->id) return &r->verdict[i];
-  return NULL;
-}
-
-static fa_status disagree(const fa_verdict *machine, const fa_verdict *cpu, fa_error *err) {
-  char at[64] = "";
-  const fa_point *worst = machine->n_worst ? machine->worst : cpu->n_worst ? cpu->worst : NULL;
-  for (int a = 0; worst && a < machine->rank; ++a)
-    snprintf(at + strlen(at), sizeof at - strlen(at), "%s%lld", a ? "," : "", (long long)worst->index[a]);
-  return fa_fail(
-      err, FA_ERR_DEVICE,
-      "the judges disagree: %s[%s], on the GPU %lld bad and r=%.6g, on the CPU %lld bad and r=%.6g%s",
-      fa_tensor_id_name(machine->id), at, (long long)machine->bad, machine->worst_ratio, (long long)cpu->bad,
-      cpu->worst_ratio, cpu->vacuous[0] ? ", and vacuous" : "");
-}
-
-static fa_status compare(const fa_judge_trial *t, const fa_result *cpu, fa_error *err) {
-  for (int i = 0; i < t->n; ++i) {
-    const fa_verdict *one = &t->verdict[i], *other = same_tensor(cpu, one);
-    if (!other) continue;
-    if (t->passed && (other->fail || other->vacuous[0])) return disagree(one, other, err);
-    if (t->wrong[i] && other->bad == 0) return disagree(one, other, err);
-  }
-  return FA_OK;
 }
 
 static fa_compare_options compare_options(const fa_judge_config *config) {
@@ -194,7 +165,7 @@ static fa_status judge_with_trial(const fa_problem *p, const fa_tensors *in, con
   else
     leave_to_cpu(r, status == FA_ERR_MEMORY ? "more than there is memory for" : left ? why.text : t->doubt);
   status = fa_judge_on_cpu(p, in, got, config, r, err);
-  return status == FA_OK ? compare(t, r, err) : status;
+  return status == FA_OK ? fa_judges_agree(t, r, err) : status;
 }
 
 fa_status fa_judge_by_two(const fa_problem *p, const fa_tensors *in, const fa_tensors *got,

@@ -1,8 +1,9 @@
 #include "fuzz/one/lanes.h"
 
-/* Where the judge is on a GPU: else the processor is what a case needs. */
+/* Where a judge is on a GPU, alone or beside the CPU's, whose work on most cases is less than the wait: else the processor is what
+ * a case needs. */
 static bool are_useful(fa_judge_choice judge) {
-  return judge == FA_JUDGE_BY_CUDA || judge == FA_JUDGE_BY_AUTO;
+  return judge == FA_JUDGE_BY_CUDA || judge == FA_JUDGE_BY_AUTO || judge == FA_JUDGE_BY_BOTH;
 }
 
 int fa_lanes_jobs(fa_judge_choice judge) {

@@ -3,6 +3,7 @@
 #include "cases/base/figures.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static void count_left(fa_judged_counts *c, const char *why, int64_t n) {
 void fa_judged_count(fa_judged_counts *c, const fa_judged_how *one) {
   c->gpu += one->by == FA_JUDGED_BY_GPU;
   c->both += one->by == FA_JUDGED_BY_BOTH;
+  c->apart = fmax(c->apart, one->apart);
   c->made_gpu += one->made == FA_MADE_BY_GPU;
   c->made_failed += one->made == FA_MADE_AFTER_GPU;
   if (one->by != FA_JUDGED_BY_CPU || !one->left[0]) return;
@@ -38,7 +40,9 @@ void fa_judged_text(const fa_judged_counts *c, char out[FA_JUDGED_TEXT]) {
   out[0] = 0;
   if (!is_asked(c)) return;
   fa_text_put(&t, "judged on the GPU: %s", fa_count_text(c->gpu, number));
-  if (c->both) fa_text_put(&t, ", by both: %s", fa_count_text(c->both, number));
+  if (c->both)
+    fa_text_put(&t, ", by both: %s, whose ratios are %.2g apart at most", fa_count_text(c->both, number),
+                c->apart);
   if (c->cpu) fa_text_put(&t, ", left to the CPU: %s (", fa_count_text(c->cpu, number));
   for (int i = 0; i < c->n; ++i)
     fa_text_put(&t, "%s%s %s", i ? ", " : "", fa_count_text(c->left[i].n, number), c->left[i].text);
@@ -50,6 +54,7 @@ void fa_judged_text(const fa_judged_counts *c, char out[FA_JUDGED_TEXT]) {
 void fa_judged_add(cJSON *entry, const fa_judged_how *one) {
   if (one->by != FA_JUDGED_BY_CPU)
     cJSON_AddStringToObject(entry, "judge", one->by == FA_JUDGED_BY_GPU ? "gpu" : "both");
+  if (one->by == FA_JUDGED_BY_BOTH) cJSON_AddNumberToObject(entry, "ratios_apart", one->apart);
   if (one->by == FA_JUDGED_BY_CPU && one->left[0]) cJSON_AddStringToObject(entry, "left_to_cpu", one->left);
   if (one->made != FA_MADE_BY_CPU)
     cJSON_AddStringToObject(entry, "data", one->made == FA_MADE_BY_GPU ? "gpu" : "gpu failed");
@@ -60,6 +65,11 @@ static const char *word_at(const cJSON *entry, const char *key) {
   return cJSON_IsString(s) ? s->valuestring : "";
 }
 
+static double double_at(const cJSON *o, const char *key) {
+  const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
+  return cJSON_IsNumber(n) ? n->valuedouble : 0;
+}
+
 fa_judged_how fa_judged_read(const cJSON *entry) {
   const char *judge = word_at(entry, "judge"), *data = word_at(entry, "data");
   fa_judged_how how = {.by = strcmp(judge, "gpu") == 0    ? FA_JUDGED_BY_GPU
@@ -67,7 +77,8 @@ fa_judged_how fa_judged_read(const cJSON *entry) {
                                                           : FA_JUDGED_BY_CPU,
                        .made = strcmp(data, "gpu") == 0          ? FA_MADE_BY_GPU
                                : strcmp(data, "gpu failed") == 0 ? FA_MADE_AFTER_GPU
-                                                                 : FA_MADE_BY_CPU};
+                                                                 : FA_MADE_BY_CPU,
+                       .apart = double_at(entry, "ratios_apart")};
   snprintf(how.left, sizeof how.left, "%s", word_at(entry, "left_to_cpu"));
   return how;
 }
@@ -78,6 +89,7 @@ void fa_judged_counts_add(cJSON *summary, const fa_judged_counts *c) {
   cJSON *judges = cJSON_AddObjectToObject(summary, "judges");
   cJSON_AddNumberToObject(judges, "gpu", (double)c->gpu);
   cJSON_AddNumberToObject(judges, "both", (double)c->both);
+  if (c->both) cJSON_AddNumberToObject(judges, "ratios_apart", c->apart);
   cJSON *left = cJSON_AddObjectToObject(judges, "left_to_cpu");
   for (int i = 0; i < c->n; ++i)
     if (c->left[i].n > 0) cJSON_AddNumberToObject(left, c->left[i].text, (double)c->left[i].n);
@@ -88,8 +100,7 @@ void fa_judged_counts_add(cJSON *summary, const fa_judged_counts *c) {
 }
 
 static int64_t number_at(const cJSON *o, const char *key) {
-  const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
-  return cJSON_IsNumber(n) ? (int64_t)n->valuedouble : 0;
+  return (int64_t)double_at(o, key);
 }
 
 /* Adds to what c has. */
@@ -98,6 +109,7 @@ static void read_counts(const cJSON *summary, fa_judged_counts *c) {
   const cJSON *data = cJSON_GetObjectItemCaseSensitive(judges, "data");
   c->gpu += number_at(judges, "gpu");
   c->both += number_at(judges, "both");
+  c->apart = fmax(c->apart, double_at(judges, "ratios_apart"));
   c->made_gpu += number_at(data, "gpu");
   c->made_failed += number_at(data, "failed");
   cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(judges, "left_to_cpu")) {

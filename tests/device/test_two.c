@@ -203,11 +203,13 @@ static liar liar_on(fa_judge_machine *honest) {
 }
 
 static void test_liars(fa_judge_machine *m) {
-  liar wide = liar_on(m), blind = liar_on(m), shifted = liar_on(m), broken = liar_on(m), old = liar_on(m);
-  liar *const all[] = {&wide, &blind, &shifted, &broken, &old};
+  liar wide = liar_on(m), blind = liar_on(m), shifted = liar_on(m), broken = liar_on(m), old = liar_on(m),
+       wider = liar_on(m);
+  liar *const all[] = {&wide, &blind, &shifted, &broken, &old, &wider};
   subject s;
-  for (int i = 0; i < 5; ++i) all[i]->machine.self = all[i];
+  for (int i = 0; i < 6; ++i) all[i]->machine.self = all[i];
   wide.bounds = 4;
+  wider.bounds = 1.002f;
   blind.bounds_dv = 1e9f;
   shifted.values = 1;
   broken.fails = true;
@@ -216,6 +218,8 @@ static void test_liars(fa_judge_machine *m) {
   expect(&s, &shifted.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "the judges disagree: o[");
   expect(&s, &broken.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "it fell over");
   expect(&s, &old.machine, false, FA_ERR_DEVICE, FA_UNTESTED, "is not of this call");
+  /* Both pass it, with other ratios. */
+  expect(&s, &wider.machine, true, FA_ERR_DEVICE, FA_UNTESTED, "the judges disagree: o[");
   /* A bound that lets zeros pass is not relied on, and the CPU has a better one. */
   expect(&s, &blind.machine, false, FA_OK, FA_UNTESTED, "not surely right: a trivial answer");
   put_just_wrong(&s);

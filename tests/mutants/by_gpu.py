@@ -2,11 +2,13 @@
 """What the GPU's judge says of the planted mutants: each is asked of the case that killed it, by both judges.
 
 usage: tests/mutants/by_gpu.py MUTATE_SERVE [--judge both] [--recorded FILE.json] [--only REGEX] [--gpus 1] [--jobs 16] [--seconds 600]
+                               [--patience 300]
 
 MUTATE_SERVE: of the build (tests/mutate/serve.c). --recorded: results of kill.py (--results): {mutant: [case, state, ...]}; what no FAIL
 killed has nothing to be judged by and is counted apart, and a mutant that is not there is asked of all cases, the most promising
-first, up to one that does not pass. Mutants and the kernels without a bug are built where they are not there. Prints a table by class,
-as tests/mutate/ask.py --killed does by file. Exit: 1 if the GPU's judge passed what the CPU's fails, or one was not asked."""
+first, up to one that does not pass, or for --patience seconds: then it counts as not asked. Mutants and the kernels without a bug are
+built where they are not there. Prints a table by class, as tests/mutate/ask.py --killed does by file. Exit: 1 if the GPU's judge passed what
+the CPU's fails, or one was not asked."""
 import argparse
 import json
 import os
@@ -34,7 +36,7 @@ class Asking:
     """recorded: of kill.py."""
 
     def __init__(self, a, recorded):
-        self.folder, self.recorded = kill.folder_of(a.serve), recorded
+        self.folder, self.recorded, self.patience = kill.folder_of(a.serve), recorded, a.patience
         self.pool = server.Pool(os.path.abspath(a.serve), kill.FILES, a.jobs, a.judge, a.gpus)
 
     def make(self, name, jobs=1):
@@ -60,11 +62,13 @@ class Asking:
     def ask(self, name):
         """A row, whose path is the mutant's class."""
         self.make(name)
-        head = header_of(name)
+        head, end = header_of(name), time.time() + self.patience
         for n in self.tries(name):
             said = self.pool.ask(f"mutant:{kill.subject_of(name)}", "-0", n, LONGEST)
             if said.state not in ("PASS", "SKIP"):
                 break
+            if time.time() > end:
+                raise TimeoutError(f"{name}: no case has killed it in {self.patience:.0f} s")
         return journal.Row(name, head["Class"], 0, "", head["Class"], head["What"], said.state, self.pool.names[n], said.reason, judge=said.judge)
 
     def control(self, names):
@@ -103,6 +107,7 @@ def arguments(words):
     p.add_argument("--gpus", type=int, default=1)
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--seconds", type=float, default=1e6, help="of the clock; what is not asked by then is named")
+    p.add_argument("--patience", type=float, default=300.0, help="seconds of the clock for a mutant")
     return p.parse_args(words)
 
 

@@ -29,6 +29,14 @@ python3 tests/mutants/by_gpu.py "$serve" --judge host --recorded "$FA_MUTANT_DIR
 grep -q '^| all | 1 | 1 |' "$FA_MUTANT_DIR/out" && grep -q 'on the 1 cases: 1 PASS' "$FA_MUTANT_DIR/out" &&
   grep -q 'nothing to judge: 1 RACE' "$FA_MUTANT_DIR/out"
 
+# One that no case kills is given up.
+mkdir "$FA_MUTANT_DIR/none"
+cp "$FA_MUTANT_DIR/unchanged.so" "$FA_MUTANT_DIR/none/"
+cp "$FA_MUTANT_DIR/unchanged.so" "$FA_MUTANT_DIR/none/delta_missing.so"
+! FA_MUTANT_DIR=$FA_MUTANT_DIR/none python3 tests/mutants/by_gpu.py "$serve" --judge host --only '^delta_missing$' --jobs 1 --patience 0 \
+  >"$FA_MUTANT_DIR/out" || exit 1
+grep -q 'not answered: delta_missing: no case has killed it in 0 s' "$FA_MUTANT_DIR/out"
+
 # Right outputs, and more work than is recorded.
 build tests/mutants/waste_hidden_query_tiles.patch waste_hidden_query_tiles
 python3 tests/mutants/kill.py "$verify" --only '^waste_hidden_query_tiles$' --files '^causal$'
