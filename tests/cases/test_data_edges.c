@@ -34,6 +34,14 @@ static void test_types(void) {
     for (int k = 0; k < i; ++k) CHECK(strcmp(fa_product_name(i), fa_product_name(k)) != 0);
 }
 
+/* To the nearest number of the type, and no further than its largest. */
+static void test_quantised(void) {
+  CHECK(fa_quantised(FA_E4M3, 3.3) == 3.25 && fa_quantised(FA_E4M3, -1e6) == -448);
+  CHECK(fa_quantised(FA_E5M2, 3.3) == 3.5 && fa_quantised(FA_E5M2, 1e6) == 57344);
+  CHECK(fa_quantised(FA_I8, 2.5) == 2 && fa_quantised(FA_I8, 300) == 127 &&
+        fa_quantised(FA_I8, -300) == -128);
+}
+
 /* One number for each query head. */
 static void test_sinks(void) {
   fa_tensors in;
@@ -210,6 +218,7 @@ static void test_leaks(void) {
 
 int main(void) {
   test_types();
+  test_quantised();
   test_sinks();
   test_integers();
   test_tree();

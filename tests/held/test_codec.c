@@ -182,6 +182,27 @@ static void check_invalid_lines(void) {
   fa_case_free(&c);
 }
 
+/* The sizes of a latent cache that have a default are written where they are others. */
+static void check_latent_lines(void) {
+  static const struct {
+    const char *mla, *want;
+  } sizes[] = {{"{}", "\"mla\":{}"},
+               {"{\"kv_lora_rank\":512}", "\"mla\":{}"},
+               {"{\"kv_lora_rank\":511}", "\"mla\":{\"kv_lora_rank\":511}"}};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    char text[200];
+    fa_case c;
+    fa_error err = {""};
+    snprintf(text, sizeof text,
+             "{\"family\":\"kvcache\",\"seqlen_k\":20,\"mla\":%s,\"kvcache\":{\"len\":[9]}}", sizes[i].mla);
+    CHECK_MSG(fa_case_from_text(text, &c, &err) == FA_OK, "%s: %s", text, err.text);
+    char *line = fa_case_to_line(&c);
+    CHECK_MSG(line && strstr(line, sizes[i].want), "%s: %s", text, line);
+    free(line);
+    fa_case_free(&c);
+  }
+}
+
 /* ---- files ---- */
 
 static int64_t bytes_of(const char *text) {
@@ -287,6 +308,7 @@ int main(void) {
   check_long_key();
   check_long_and_raw();
   check_invalid_lines();
+  check_latent_lines();
   check_bytes();
   check_stem();
   check_before();

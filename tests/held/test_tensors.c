@@ -65,6 +65,16 @@ static void check_repeated(void) {
   CHECK(x[0] == 4 && x[1] == 4 && x[2] == 4 && x[3] == 4 && x[4] == 5);
 }
 
+static void check_dense(void) {
+  const fa_tensor rows = {.dtype = FA_F16, .rank = 3, .shape = {2, 1, 4}, .stride = {4, 99, 1}};
+  fa_tensor gaps = rows, turned = rows, again = rows;
+  gaps.stride[0] = 5;
+  turned.stride[0] = 1, turned.stride[2] = 2;
+  again.stride[0] = 0;
+  CHECK(fa_tensor_is_dense(&rows) && fa_tensor_is_dense(&turned));
+  CHECK(!fa_tensor_is_dense(&gaps) && !fa_tensor_is_dense(&again));
+}
+
 static void check_text(void) {
   const fa_tensor t = {.dtype = FA_BF16, .rank = 3, .shape = {2, 30, 400}};
   char text[40];
@@ -239,6 +249,7 @@ static void check_leaks(void) {
 int main(void) {
   check_copies();
   check_repeated();
+  check_dense();
   check_text();
   check_gaps();
   check_header();
