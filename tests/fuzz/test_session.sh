@@ -58,6 +58,12 @@ run "$faulty" random --count 4 --profile bias --backend faulty:f32_only --backen
 expect is_named '"name":"bias-1-0.4" "name":"bias-1-1.1" "name":"bias-1-2" "name":"bias-1-3.1" "name":"bias-1-0" "name":"bias-1-1" "name":"bias-1-3" '
 run "$faulty" random --count 4 --profile bias --backend faulty:f32_only --filter '[.]1$'
 expect last_line "tests:2 passed:2 failed:0 skipped:0 error:0"
+run "$faulty" random --count 1 --profile bias --backend faulty:f32_only --shard 1/2 --filter . # of nothing, a part
+expect exits 4
+expect last_line "tests:0 passed:0 failed:0 skipped:0 error:0"
+run "$verify" run --cases two.json --backend ref-f32 --secret "$(printf '5c%.0s' {1..32})"
+expect exits 2
+expect complains "--secret goes with --untrusted"
 # Whose bounds are too wide is no kernel's failure if it was drawn.
 run "$verify" random --profile adversarial --seed 7000 --count 567 --filter 'adversarial-7000-566$' --backend ref-f32
 expect exits 4
@@ -80,7 +86,11 @@ expect has f.json '"worst_ratio"'
 expect says_failure '^FAIL thirteen .* r=[0-9.e+]+ '
 run "$faulty" run --cases two.json --backend faulty:wrong_o --html only.html -q
 expect exits 1
-expect grep -q thirteen only.html
+expect grep -qF '"index":[0,12,0,0]' only.html
+run "$faulty" run --cases two.json --backend faulty:wrong_o
+few=$(wc -l <out)
+run "$faulty" run --cases two.json --backend faulty:wrong_o -v
+expect [ "$(wc -l <out)" -gt "$few" ]
 run "$faulty" run --case '{"name":"x","head_dim":16,"seqlen_q":13}' --case '{"name":"y","head_dim":16}' --backend faulty:wrong_o --fail-fast -j 1
 expect exits 1
 expect quiet_err # there is no journal to go on with

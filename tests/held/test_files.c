@@ -1,10 +1,14 @@
 /* Golden outputs and recorded runs that were changed by hand, and who is asked to judge what. */
 #include "fuzz/judging/judge.h"
 #include "fuzz/judging/two.h"
+#include "fuzz/one/dump.h"
+#include "fuzz/one/failure_word.h"
 #include "fuzz/one/golden.h"
 #include "fuzz/one/judges.h"
+#include "fuzz/one/lanes.h"
 #include "fuzz/one/recorded.h"
 #include "tests/held/case_of.h"
+#include "tests/held/taken.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -185,6 +189,42 @@ static void test_two(void) {
   fa_case_free(&c);
 }
 
+/* Where only the CPU judges, a process has one case at a time, however many may be asked for. */
+static void test_lanes(void) {
+  CHECK(fa_lanes_of(0, FA_JUDGE_BY_CPU, 4) == 1 && fa_lanes_of(3, FA_JUDGE_BY_CPU, 4) == 3 &&
+        fa_lanes_of(9, FA_JUDGE_BY_CPU, 4) == 4);
+  CHECK(fa_lanes_of(0, FA_JUDGE_BY_CUDA, 1000) == FA_LANES_USUAL &&
+        fa_lanes_of(100000, FA_JUDGE_BY_CUDA, 1000) == FA_LANES_MOST);
+  CHECK(fa_lanes_jobs(FA_JUDGE_BY_CPU) == 1 && fa_lanes_jobs(FA_JUDGE_BY_AUTO) == 2);
+}
+
+/* ---- failures ---- */
+
+static void test_words(void) {
+  fa_failure_word w;
+  CHECK(fa_failure_word_read("r.json:12.shrunk", &w, NULL) == FA_OK && w.k == 12 && w.shrunk &&
+        strcmp(w.path, "r.json") == 0);
+  CHECK(fa_failure_word_read("r.json:99999999999999999999", &w, NULL) == FA_ERR_INPUT);
+  CHECK(fa_failure_word_read("r.json:", &w, NULL) == FA_ERR_INPUT &&
+        fa_failure_word_read("r.json:-1", &w, NULL) == FA_ERR_INPUT);
+}
+
+/* A dump keeps no memory. */
+static void test_dump(void) {
+  size_t before = 0;
+  fa_tensors in;
+  fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8}", &in);
+  for (int k = 0; k < 100; ++k) {
+    char path[300];
+    fa_error err = {""};
+    if (k == 10) before = bytes_taken();
+    CHECK_MSG(fa_dump_write(folder, &c, &in, &in, path, sizeof path, &err) == FA_OK, "%s", err.text);
+  }
+  CHECK_MSG(bytes_taken() < before + 3000, "%zu bytes are kept", bytes_taken() - before);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 static void remove_folder(void) {
   char path[200];
   DIR *d = opendir(folder);
@@ -206,6 +246,9 @@ int main(void) {
   test_outputs();
   test_asked();
   test_two();
+  test_lanes();
+  test_words();
+  test_dump();
   remove_folder();
   return check_done();
 }

@@ -182,6 +182,22 @@ static void test_odd(void) {
   }
 }
 
+/* NaN in dK of a later sequence of variable length. */
+static void test_odd_keys(void) {
+  fa_tensors in;
+  fa_sample_places out = {0};
+  fa_case c = case_of(
+      "{\"cu_seqlens_q\":[0,2,5],\"cu_seqlens_k\":[0,3,9],\"heads_q\":2,\"heads_kv\":2,\"head_dim\":8}", &in);
+  const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  for (int i = 0; i < 5; ++i) fill(&in.t[ids[i]], 1);
+  fa_tensor_set(&in.t[FA_T_DK], (int64_t[]){7, 1, 3}, NAN);
+  REQUIRE(fa_sample_add_odd(&c.problem, &in, &in, 1, true, &out, NULL) == FA_OK);
+  CHECK(out.odd_rows == 0 && out.odd_strips == 1 && out.strip[0].b == 1 && out.strip[0].h == 1);
+  fa_sample_places_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 int main(void) {
   test_hint();
   test_strided_cache();
@@ -189,5 +205,6 @@ int main(void) {
   test_draw();
   test_needed();
   test_odd();
+  test_odd_keys();
   return check_done();
 }

@@ -18,7 +18,9 @@ static struct {
   fa_status status;
   fa_tensor_id wrong; /* all of it is multiplied, and its first element changed by so much */
   double factor, by;
-  bool gap, leaves_out_lse;
+  bool gap, leaves_out_lse, races_again; /* the second run races */
+  fa_status renewed;
+  int n_runs;
 } told;
 
 static unsigned supports(void *self, const fa_problem *p, char *why, size_t size) {
@@ -38,6 +40,10 @@ static void change(const fa_tensor *t) {
 static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                      fa_outcome *out, fa_error *err) {
   const fa_tensor *o = &t->t[FA_T_O];
+  if (told.races_again && ++told.n_runs == 2) {
+    out->state = FA_SUBJECT_RACE;
+    return FA_OK;
+  }
   if (told.status != FA_OK) return fa_fail(err, told.status, "it is over");
   const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
   change(&t->t[told.wrong]);
@@ -46,12 +52,18 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   return status;
 }
 
+static fa_status renew(void *self, fa_error *err) {
+  (void)self;
+  return told.renewed == FA_OK ? FA_OK : fa_fail(err, told.renewed, "it does not begin again");
+}
+
 static fa_backend subject(void) {
   fa_backend b = fa_backend_ref_f32;
   b.name = "told";
   b.supports = supports;
   b.run = run;
   b.memory = NULL;
+  b.renew = renew;
   return b;
 }
 
@@ -87,6 +99,8 @@ static void test_refused(void) {
   told.refuses = "x";
   CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK && result.state == FA_SKIP);
   CHECK_MSG(strcmp(result.reason, "told: x") == 0, "%s", result.reason);
+  CHECK(run_with("{\"law\":\"repeat\",\"seqlen_q\":3,\"head_dim\":8}", (fa_run_config){0}) == FA_OK);
+  CHECK_MSG(result.state == FA_SKIP && strcmp(result.reason, "told: x") == 0, "%s", result.reason);
   told.refuses = "";
   CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK);
   CHECK_MSG(strcmp(result.reason, "told: not supported") == 0, "%s", result.reason);
@@ -98,6 +112,13 @@ static void test_world(void) {
   CHECK(run_with(SMALL, (fa_run_config){0}) == FA_ERR_DEVICE);
   CHECK(result.state == FA_ERROR && strcmp(result.reason, "it is over") == 0);
   told.status = FA_OK;
+}
+
+/* What does not end a second time is not judged. */
+static void test_second_run(void) {
+  told.races_again = true;
+  CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK && result.state == FA_RACE && result.n_verdicts == 0);
+  told.races_again = false;
 }
 
 /* The worst of all outputs counts; a map is made of what is wrong, where somebody wants to see it. */
@@ -250,7 +271,7 @@ static void settle(const fa_rules *rules, fa_statistic which, double low, double
   result.verdict[0] = result.verdict[1] = v;
   result.verdict[1].stat_bad = false;
   fa_one_run x = {.c = &c, .config = &config, .r = &result};
-  CHECK_MSG(fa_one_confirm(&x, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(fa_one_confirm(&x, &err) == told.renewed, "%s", err.text);
   fa_case_free(&c);
 }
 
@@ -275,6 +296,9 @@ static void test_settle(void) {
   CHECK(result.state == FA_PASS);
   settle(&rules, FA_STATISTIC_BIAS, bias + 0.01 * fabs(bias), 1);
   CHECK(result.state == FA_FAIL);
+  told.renewed = FA_ERR_DEVICE;
+  settle(&rules, FA_STATISTIC_BIAS, bias + 0.01 * fabs(bias), 1);
+  told.renewed = FA_OK;
   settle(NULL, FA_STATISTIC_RMS_HIGH, 0,
          0.999 * rms); /* of one that is trusted: another seed that passes is enough */
   CHECK(result.state == FA_PASS &&
@@ -300,6 +324,7 @@ int main(void) {
   told.factor = 1;
   test_refused();
   test_world();
+  test_second_run();
   test_right_and_wrong();
   test_layers();
   test_promised();

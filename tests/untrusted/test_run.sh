@@ -45,6 +45,20 @@ expect says "untrusted: $count cases, $((count - 1)) of them hidden;"
 expect grep -qE '"exec:exec python3 from.py":[[:space:]]*"made by hand"' r.json
 expect [ "$(grep -c '"sources"' r.json)" = 1 ]
 
+# A run that is over is not begun again.
+named from.py --report r.json --resume
+expect exits 0
+expect complains "the run is over"
+
+# The commitment is to the cases that were named.
+commitment() { sed -n 's/^untrusted: commitment //p' out; }
+drawn=$(printf '5c%.0s' {1..32})
+named from.py --without hidden --without replay --without fresh --secret "$drawn"
+first=$(commitment)
+named from.py --without hidden --without replay --without fresh --secret "$drawn" --case '{"name": "another", "dtype": "f32", "seqlen_q": 2, "head_dim": 8}'
+expect [ -n "$first" ]
+expect [ "$(commitment)" != "$first" ]
+
 # The journal has the secret, and is nobody else's to read. A failure has the number of its item.
 named "'$here/child.py' near" --without hidden --fail-fast --no-explain --report f.json --schedule-seed 3 \
   --case '{"name": "again", "dtype": "f32", "heads_q": 2, "seqlen_q": 9, "seqlen_k": 12, "head_dim": 8, "backward": false}'
