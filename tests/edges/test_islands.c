@@ -1,7 +1,7 @@
 /* Buffers that are mostly address space: which bytes have memory, what they hold after more was touched, views in them, and gaps and
  * inputs far behind the first element. Also buffers larger than the machine's memory, which the linker makes small here. */
 #include "cases/tensors/guard.h"
-#include "tests/held/taken.h"
+#include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "fuzz/one/judges.h"
 #include "fuzz/one/lanes.h"
 #include "fuzz/one/recorded.h"
+#include "tests/edges/taken.h"
 #include "tests/held/case_of.h"
-#include "tests/held/taken.h"
 
 #include <dirent.h>
 #include <stdlib.h>

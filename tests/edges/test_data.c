@@ -6,7 +6,7 @@
 #include "cases/tensors/descale.h"
 #include "cases/tensors/safetensors.h"
 #include "cases/tensors/table.h"
-#include "tests/held/taken.h"
+#include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <math.h>

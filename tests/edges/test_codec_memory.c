@@ -3,7 +3,7 @@
 #include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "cases/recipe/case.h"
-#include "tests/held/taken.h"
+#include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <cjson/cJSON.h>

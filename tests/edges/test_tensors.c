@@ -2,7 +2,7 @@
  * that is given back. */
 #include "cases/tensors/guard.h"
 #include "cases/tensors/safetensors.h"
-#include "tests/held/taken.h"
+#include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <inttypes.h>
