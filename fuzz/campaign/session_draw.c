@@ -120,24 +120,40 @@ static int64_t draw_of(const fa_session *s, int64_t i) {
   return i < s->n_kept ? s->kept_draw[i] : 0;
 }
 
-/* True if the list ends with this case already: another backend has it too. */
-static bool is_there(const fa_case_list *list, const fa_case *c, int n_choices) {
-  for (int64_t i = list->n - 1; i >= 0 && i >= list->n - n_choices; --i)
-    if (fa_case_equal(&list->v[i], c)) return true;
-  return false;
+/* Which case an item has. Several backends may have the same one, or draws of their own. */
+typedef struct own_case {
+  int64_t case_index, draw, item;
+} own_case;
+
+static int compare_cases(const void *a, const void *b) {
+  const own_case *x = a, *y = b;
+  if (x->case_index != y->case_index) return x->case_index < y->case_index ? -1 : 1;
+  return x->draw < y->draw ? -1 : x->draw > y->draw;
+}
+
+static int compare_items(const void *a, const void *b) {
+  const own_case *x = a, *y = b;
+  const int order = compare_cases(a, b);
+  return order ? order : x->item < y->item ? -1 : 1;
+}
+
+/* For each of n items whether one before it has the same case; to be freed. NULL: out of memory. */
+static bool *find_repeated(const fa_session *s, int64_t n) {
+  own_case *all = malloc((size_t)(n + 1) * sizeof *all);
+  bool *repeated = all ? calloc((size_t)(n + 1), sizeof *repeated) : NULL;
+  for (int64_t i = 0; repeated && i < n; ++i)
+    all[i] = (own_case){fa_session_item(s, i).case_index, draw_of(s, i), i};
+  if (repeated) qsort(all, (size_t)n, sizeof *all, compare_items);
+  for (int64_t i = 1; repeated && i < n; ++i)
+    repeated[all[i].item] = compare_cases(&all[i - 1], &all[i]) == 0;
+  free(all);
+  return repeated;
 }
 
 static fa_status emit_case(const fa_session *s, int64_t i, fa_case_list *list, fa_error *err) {
-  const fa_item item = fa_session_item(s, i);
-  const int64_t draw = draw_of(s, i);
-  if (item.backend != 0 && draw == 0) return FA_OK; /* the first backend's case */
   fa_case c;
-  fa_status status = fa_source_get(&s->source, item.case_index, draw, &c, err);
+  fa_status status = fa_source_get(&s->source, fa_session_item(s, i).case_index, draw_of(s, i), &c, err);
   if (status != FA_OK) return status;
-  if (is_there(list, &c, s->n_choices)) {
-    fa_case_free(&c);
-    return FA_OK;
-  }
   status = fa_case_list_push(list, &c);
   return status == FA_OK ? FA_OK : fa_fail(err, status, "out of memory");
 }
@@ -146,7 +162,11 @@ fa_status fa_session_emit(const fa_session *s, const char *path, fa_error *err) 
   fa_case_list list = {0};
   fa_status status = FA_OK;
   const int64_t n = s->item ? s->n_items : s->draws ? s->n_kept : s->next_item;
-  for (int64_t i = 0; status == FA_OK && i < n; ++i) status = emit_case(s, i, &list, err);
+  bool *repeated = find_repeated(s, n);
+  if (!repeated) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  for (int64_t i = 0; status == FA_OK && i < n; ++i)
+    if (!repeated[i]) status = emit_case(s, i, &list, err);
+  free(repeated);
   if (status == FA_OK) status = fa_case_file_save(path, list.v, list.n, err);
   fa_case_list_free(&list);
   return status;

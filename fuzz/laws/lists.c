@@ -2,22 +2,25 @@
 #include "cases/base/rng.h"
 #include "fuzz/laws/parts.h"
 
+/* Of the tensor's own entries: behind them is a guard of equal words, in which nobody would see an exchange. */
+static void exchange(const fa_tensor *t, int64_t a, int64_t b) {
+  int32_t *v = (int32_t *)(void *)t->data;
+  FA_ASSERT(a < fa_tensor_count(t) && b < fa_tensor_count(t));
+  const int32_t entry = v[a];
+  v[a] = v[b];
+  v[b] = entry;
+}
+
 /* Shuffles what is of each list; what is behind its end stays there. */
 static void shuffle_lists(const fa_law_work *w, const fa_tensor *t, const fa_tensor *length) {
   const fa_problem *p = &w->base.p;
   const int64_t k = p->topk.k, rows = fa_problem_total_q(p);
-  int32_t *v = (int32_t *)(void *)t->data;
   fa_rng r = fa_rng_make(w->c->data_seed, 0x6c69737473);
   for (int64_t row = 0, b = 0; row < rows; ++row) {
     while (fa_problem_is_varlen(p) && row >= p->cu_seqlens_q.v[b + 1]) ++b;
     if (!fa_problem_is_varlen(p)) b = row / p->seqlen_q;
     const int64_t len = length->data ? (int64_t)fa_tensor_get(length, &b) : k;
-    for (int64_t n = len - 1; n > 0; --n) {
-      const int64_t other = fa_rng_below(&r, n + 1);
-      const int32_t entry = v[row * k + n];
-      v[row * k + n] = v[row * k + other];
-      v[row * k + other] = entry;
-    }
+    for (int64_t n = len - 1; n > 0; --n) exchange(t, row * k + n, row * k + fa_rng_below(&r, n + 1));
   }
 }
 

@@ -159,6 +159,14 @@ tier f32_only --filter .
 expect exits 0
 expect says "tier smoke: ran 1 of 5 named cases and 0 random ones;"
 expect says " 4 not run by the backend,"
+# What one of several subjects can run is run; one that dies when it is asked is taken to run everything.
+tier f32_only --filter . --backend faulty:none
+expect says "tier smoke: ran 5 of 5 named cases and 0 random ones;"
+tier none --filter . --backend faulty:f32_only
+expect says "tier smoke: ran 5 of 5 named cases and 0 random ones;"
+tier crash_when_asked --filter .
+expect complains "the subject died when it was asked what it can run; it is taken to run everything"
+expect says "tier smoke: ran 5 of 5 named cases and 0 random ones;"
 tier f32_only --seconds 1 --require 100%
 expect exits 0 # random cases are drawn inside what it runs
 tier wrong_o --filter . --baseline base.json

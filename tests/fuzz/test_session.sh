@@ -49,6 +49,25 @@ expect exits 0
 expect emitted 3
 run "$verify" run --cases e.json --backend ref-f32
 expect last_line "tests:3 passed:3 failed:0 skipped:0 error:0"
+# So are draws that several backends need instead of the first; other draws are other cases.
+names() { grep -o '"name":"[^"]*"' e.json | tr '\n' ' '; }
+is_named() { [ "$(names)" = "$1" ]; }
+run "$faulty" random --count 4 --profile bias --backend faulty:f32_only --backend faulty:f32_only2 --emit e.json -q
+expect is_named '"name":"bias-1-0.4" "name":"bias-1-1.1" "name":"bias-1-2" "name":"bias-1-3.1" '
+run "$faulty" random --count 4 --profile bias --backend faulty:f32_only --backend faulty:none --emit e.json -q
+expect is_named '"name":"bias-1-0.4" "name":"bias-1-1.1" "name":"bias-1-2" "name":"bias-1-3.1" "name":"bias-1-0" "name":"bias-1-1" "name":"bias-1-3" '
+run "$faulty" random --count 4 --profile bias --backend faulty:f32_only --filter '[.]1$'
+expect last_line "tests:2 passed:2 failed:0 skipped:0 error:0"
+run "$faulty" random --count 1 --profile bias --backend faulty:f32_only --shard 1/2 --filter . # of nothing, a part
+expect exits 4
+expect last_line "tests:0 passed:0 failed:0 skipped:0 error:0"
+run "$verify" run --cases two.json --backend ref-f32 --secret "$(printf '5c%.0s' {1..32})"
+expect exits 2
+expect complains "--secret goes with --untrusted"
+# Whose bounds are too wide is no kernel's failure if it was drawn.
+run "$verify" random --profile adversarial --seed 7000 --count 567 --filter 'adversarial-7000-566$' --backend ref-f32
+expect exits 4
+expect last_line "tests:1 passed:0 failed:0 skipped:1 error:0"
 # Cases that are drawn but not judged count as wanted alone.
 run "$faulty" random --count 2 --profile causal --backend faulty:refuse --as-drawn --report q.json
 expect exits 4
@@ -67,7 +86,11 @@ expect has f.json '"worst_ratio"'
 expect says_failure '^FAIL thirteen .* r=[0-9.e+]+ '
 run "$faulty" run --cases two.json --backend faulty:wrong_o --html only.html -q
 expect exits 1
-expect grep -q thirteen only.html
+expect grep -qF '"index":[0,12,0,0]' only.html
+run "$faulty" run --cases two.json --backend faulty:wrong_o
+few=$(wc -l <out)
+run "$faulty" run --cases two.json --backend faulty:wrong_o -v
+expect [ "$(wc -l <out)" -gt "$few" ]
 run "$faulty" run --case '{"name":"x","head_dim":16,"seqlen_q":13}' --case '{"name":"y","head_dim":16}' --backend faulty:wrong_o --fail-fast -j 1
 expect exits 1
 expect quiet_err # there is no journal to go on with
@@ -77,6 +100,11 @@ expect has g.json '"finished":true'
 run "$faulty" run --case '{"name":"x","head_dim":16,"seqlen_q":13}' --cases two.json --backend faulty:wrong_o --fail-fast -j 1 --report h.json
 expect complains "ended by --fail-fast; the same command without it and with --resume goes on (h.json.journal)"
 expect has h.json '"finished":false'
+# The time of a run that was stopped counts.
+sed -i 's/"elapsed":[0-9.e+-]*/"elapsed":5000/' h.json.journal
+run "$faulty" run --case '{"name":"x","head_dim":16,"seqlen_q":13}' --cases two.json --backend faulty:wrong_o -j 1 --report h.json --resume
+expect complains " results of the last 5000 s are there"
+expect grep -qE '"seconds":[[:space:]]*5[0-9]{3}[.0-9]*,?$' h.json
 for how in nondeterministic oob input nan_o; do
   run "$faulty" run --cases two.json --backend faulty:$how
   expect exits 1
@@ -103,8 +131,14 @@ for _ in $(seq 17); do many+=(--backend ref-f32); done
 run "$verify" run --cases two.json "${many[@]}"
 expect exits 2
 expect complains "--backend: at most 16"
+run "$verify" run --cases two.json "${many[@]:2}" -q
+expect last_line "tests:32 passed:32 failed:0 skipped:0 error:0"
 run "$verify" run --cases two.json --backend ref-f32 --color never
 expect lines $'\033' 0
+run "$verify" run --cases two.json --backend ref-f32 --color always
+expect lines $'\033.*PASS' 2
+run timeout -s INT 0.5 "$verify" random --count 100000 --profile causal --backend ref-f32 -q
+expect grep -qE '^fa-verify: interrupted after [0-9]+ cases$' err # and there is nothing to go on with
 run "$verify" run --cases two.json --backend ref-f32 --waivers missing.json
 expect exits 2
 expect complains "missing.json: No such file"

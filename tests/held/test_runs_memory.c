@@ -5,7 +5,10 @@
 #include "tests/held/guarded.h"
 #include "tests/support/check.h"
 
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Zeros: a sum of nothing has no rounding, and computing takes long. */
 static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
@@ -52,11 +55,13 @@ static const char *const cases[] = {
     "{\"law\":\"sink-none\",\"seqlen_q\":3,\"head_dim\":8,\"sinks\":true}",
 };
 
+static const char *kept; /* where failures are dumped; NULL: nowhere */
+
 static fa_status judge(const fa_case *c, bool right, fa_state *state, fa_error *err) {
   static fa_result r;
   fa_backend b = fa_backend_ref_f32;
   if (!right) b.run = run;
-  const fa_run_config config = {.backend = &b, .n_threads = 1, .maps = !right};
+  const fa_run_config config = {.backend = &b, .n_threads = 1, .maps = !right, .keep_dir = kept};
   fa_result_init(&r);
   const fa_status status = fa_run_case(c, &config, &r, err);
   *state = r.state;
@@ -83,17 +88,33 @@ static void fail_each(const fa_case *c, int n, bool right, fa_state usual) {
   CHECK(!"an end");
 }
 
+static void remove_dumps(const char *folder) {
+  char path[400];
+  DIR *d = opendir(folder);
+  REQUIRE(d);
+  for (struct dirent *e; (e = readdir(d));) {
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    if (e->d_name[0] != '.') unlink(path);
+  }
+  closedir(d);
+  CHECK(rmdir(folder) == 0);
+}
+
 int main(void) {
+  char folder[] = "/tmp/fa-test-runs-memory-XXXXXX";
+  REQUIRE(mkdtemp(folder));
   for (int n = 0; n < (int)(sizeof cases / sizeof *cases); ++n) {
     fa_case c;
     fa_error err = {""};
     CHECK_MSG(fa_case_from_text(cases[n], &c, &err) == FA_OK, "case %d: %s", n, err.text);
     for (int right = 0; right <= (c.law == FA_LAW_NONE); ++right) {
       fa_state state;
+      kept = n == 0 ? folder : NULL;
       REQUIRE(judge(&c, right, &state, &err) == FA_OK); /* what is kept for ever is taken now */
       fail_each(&c, n, right, state);
     }
     fa_case_free(&c);
   }
+  remove_dumps(folder);
   return check_done();
 }

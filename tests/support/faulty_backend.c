@@ -47,6 +47,7 @@ static void faulty_describe(void *self, fa_backend_info *out) {
 
 static unsigned faulty_supports(void *self, const fa_problem *p, char *reason, size_t reason_size) {
   faulty *f = self;
+  if (strcmp(f->how, "crash_when_asked") == 0) raise(SIGSEGV);
   if (strcmp(f->how, "unsupported") == 0 && p->seqlen_q == 13) {
     snprintf(reason, reason_size, "thirteen is unlucky");
     return 0;

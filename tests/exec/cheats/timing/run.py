@@ -34,7 +34,7 @@ def bench(program, child, *options):
     """The candidate's entry of the report, and the exit status."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        command = [program, "bench", "--backend", f"exec:exec python3 {HERE}/{child}", "--case", json.dumps(CASE), "--rival", "ref-f32"]
+        command = [program, "bench", "--backend", f"exec:exec {sys.executable} {HERE}/{child}", "--case", json.dumps(CASE), "--rival", "ref-f32"]
         done = subprocess.run([*command, "--report", str(report), *options], capture_output=True, text=True)
         if not report.exists():
             return {"state": f"no report: {done.stderr.strip()[-300:]}"}, done.returncode

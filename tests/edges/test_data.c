@@ -2,9 +2,11 @@
 #include "cases/arithmetic/formats.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
+#include "cases/data/fill_plan.h"
 #include "cases/tensors/descale.h"
 #include "cases/tensors/safetensors.h"
 #include "cases/tensors/table.h"
+#include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <math.h>
@@ -30,6 +32,14 @@ static void test_types(void) {
   CHECK(fa_dtype_max(FA_I32) == 2147483647.0 && fa_dtype_max(FA_I64) == 0x1p63 - 1024);
   for (int i = 0; i < FA_N_PRODUCTS; ++i)
     for (int k = 0; k < i; ++k) CHECK(strcmp(fa_product_name(i), fa_product_name(k)) != 0);
+}
+
+/* To the nearest number of the type, and no further than its largest. */
+static void test_quantised(void) {
+  CHECK(fa_quantised(FA_E4M3, 3.3) == 3.25 && fa_quantised(FA_E4M3, -1e6) == -448);
+  CHECK(fa_quantised(FA_E5M2, 3.3) == 3.5 && fa_quantised(FA_E5M2, 1e6) == 57344);
+  CHECK(fa_quantised(FA_I8, 2.5) == 2 && fa_quantised(FA_I8, 300) == 127 &&
+        fa_quantised(FA_I8, -300) == -128);
 }
 
 /* One number for each query head. */
@@ -123,12 +133,101 @@ static void test_safetensors(void) {
   unlink(path);
 }
 
+static int64_t count_of(const fa_problem *p, fa_tensor_id id, int64_t axis) {
+  int64_t shape[4] = {0};
+  fa_tensor_shape(p, id, shape);
+  return shape[axis];
+}
+
+/* [rows, Sc, Hk, D] of caches, [B, n_new, Hk, D] of what is appended. */
+static void test_cache_shapes(void) {
+  fa_tensors in;
+  fa_case c =
+      build("{\"family\":\"kvcache\",\"batch\":2,\"seqlen_q\":3,\"seqlen_k\":12,\"heads_q\":4,\"heads_kv\":4,"
+            "\"kvcache\":{\"len\":[5,6],\"batch_idx\":[2,0],\"new\":3}}",
+            &in);
+  const int64_t cache[] = {3, 12, 4, c.problem.head_dim}, new_keys[] = {2, 3, 4, c.problem.head_dim};
+  for (int axis = 0; axis < 4; ++axis) {
+    CHECK(count_of(&c.problem, FA_T_K, axis) == cache[axis]);
+    CHECK(count_of(&c.problem, FA_T_K_NEW, axis) == new_keys[axis]);
+  }
+  drop(&c, &in);
+}
+
+/* Lengths lie in the caller's memory: what is before them is none of this call's. */
+static void test_lengths_of_others(void) {
+  int32_t lengths[] = {7, 3, 5};
+  fa_tensors in, again;
+  char where[200] = "";
+  fa_case c = build(
+      "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":[3,5]}}", &in);
+  int32_t *own = c.problem.kvcache.len.v;
+  c.problem.kvcache.len.v = lengths + 1;
+  REQUIRE(fa_case_build(&c, &again, NULL) == FA_OK);
+  CHECK_MSG(fa_tensors_guards_intact(&again, where, sizeof where), "%s", where);
+  CHECK_MSG(fa_tensors_inputs_equal(&in, &again, where, sizeof where), "%s", where);
+  c.problem.kvcache.len.v = own;
+  fa_tensors_free(&again);
+  drop(&c, &in);
+}
+
+static fa_tensor_bits count_calls(void *self, const fa_case *c, fa_tensors *set) {
+  (void)c, (void)set;
+  ++*(int *)self;
+  return 0;
+}
+
+/* Who else makes values is asked for cases alone, and once. */
+static void test_filler(void) {
+  int n = 0;
+  const fa_filler filler = {&n, count_calls};
+  fa_tensors in;
+  fa_case c = build("{\"seqlen_q\":3,\"head_dim\":8}", &in);
+  fa_tensors_free(&in);
+  REQUIRE(fa_case_build_with(&c, 1, &filler, &in, NULL) == FA_OK && n == 1);
+  fa_tensors_free(&in);
+  c.problem.heads_q = -1;
+  CHECK(fa_case_build_with(&c, 1, &filler, &in, NULL) == FA_ERR_INPUT && n == 1);
+  fa_case_free(&c);
+}
+
+/* What a device may fill, down to tensors of one element, and how many elements those of some buffers have. */
+static void test_buffers(void) {
+  fa_tensors in;
+  fa_case c = build("{\"seqlen_q\":1,\"seqlen_k\":3,\"head_dim\":1,\"head_dim_v\":1}", &in);
+  const fa_tensor_bits inputs =
+      FA_TENSOR_BIT(FA_T_Q) | FA_TENSOR_BIT(FA_T_K) | FA_TENSOR_BIT(FA_T_V) | FA_TENSOR_BIT(FA_T_DO);
+  CHECK(fa_tensor_count(&in.t[FA_T_Q]) == 1 && fa_fill_buffers(&c, &in) == inputs);
+  CHECK(fa_fill_count(&in, FA_TENSOR_BIT(FA_T_Q)) == 1 && fa_fill_count(&in, FA_TENSOR_BIT(FA_T_K)) == 3);
+  CHECK(fa_fill_count(&in, inputs) == 8 && fa_fill_count(&in, 0) == 0);
+  drop(&c, &in);
+}
+
+/* A gradient that is made of V's mean. */
+static void test_leaks(void) {
+  size_t before = 0;
+  for (int k = 0; k < 100; ++k) {
+    fa_tensors in;
+    if (k == 10) before = bytes_taken();
+    fa_case c =
+        build("{\"seqlen_q\":3,\"seqlen_k\":9,\"head_dim\":64,\"fill\":{\"do\":\"do_aligned\"}}", &in);
+    drop(&c, &in);
+  }
+  CHECK_MSG(bytes_taken() < before + 4000, "%zu bytes are kept", bytes_taken() - before);
+}
+
 int main(void) {
   test_types();
+  test_quantised();
   test_sinks();
   test_integers();
   test_tree();
   test_descales();
   test_safetensors();
+  test_cache_shapes();
+  test_lengths_of_others();
+  test_filler();
+  test_buffers();
+  test_leaks();
   return check_done();
 }

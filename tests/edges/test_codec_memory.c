@@ -1,13 +1,16 @@
-/* Fails every allocation of the codec once: the result is FA_ERR_MEMORY or complete, and nothing leaks (which
- * the sanitizer build checks). The linker substitutes the wrappers below for malloc and related functions. */
+/* Fails every allocation of the codec once: the result is FA_ERR_MEMORY or complete, and nothing leaks. The linker substitutes the
+ * wrappers below for malloc and related functions. */
 #include "cases/codec/file.h"
 #include "cases/codec/json.h"
 #include "cases/recipe/case.h"
+#include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <cjson/cJSON.h>
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -72,24 +75,51 @@ static const char *const files[] = {
     "{\"fa_cases\": 1, \"cases\": [{\"name\": \"x\"}, {\"nope\": 1}]}",
 };
 
-static void test_load(void) {
-  for (size_t f = 0; f < sizeof files / sizeof *files; ++f) {
-    bool wrong = strstr(files[f], "nope");
-    fa_status status = FA_ERR_MEMORY;
-    for (long n = 0; n < 5000; ++n) {
-      fa_case_list l = {0};
-      fa_error err = {""};
-      long before = n_failed;
-      countdown = n;
-      status = fa_case_file_parse(files[f], strlen(files[f]), "f", generate, &l, &err);
-      countdown = -1;
-      if (status != FA_OK) CHECK(l.n == 0 && err.text[0]);
-      fa_case_list_free(&l);
-      if (n_failed == before) break; /* no allocation failed */
-      CHECK_MSG(status == FA_ERR_MEMORY, "status %d at allocation %ld: %s", status, n, err.text);
-    }
-    CHECK_MSG(status == (wrong ? FA_ERR_INPUT : FA_OK), "%s ended with %d", files[f], status);
+typedef fa_status read_fn(const char *text, fa_case_list *l, fa_error *err);
+
+static fa_status parse(const char *text, fa_case_list *l, fa_error *err) {
+  return fa_case_file_parse(text, strlen(text), "f", generate, l, err);
+}
+
+static fa_status load(const char *path, fa_case_list *l, fa_error *err) {
+  return fa_case_file_load(path, generate, l, err);
+}
+
+static fa_status read_one(const char *text, fa_case_list *l, fa_error *err) {
+  fa_case c;
+  const fa_status status = fa_case_from_text(text, &c, err);
+  (void)l;
+  if (status == FA_OK) fa_case_free(&c);
+  return status;
+}
+
+/* Reads again and again, with another allocation failing each time. */
+static void test_reading(read_fn *read, const char *text, fa_status want) {
+  fa_status status = FA_ERR_MEMORY;
+  for (long n = 0; n < 5000; ++n) {
+    fa_case_list l = {0};
+    fa_error err = {""};
+    long before = n_failed;
+    countdown = n;
+    status = read(text, &l, &err);
+    countdown = -1;
+    if (status != FA_OK) CHECK(l.n == 0 && err.text[0]);
+    fa_case_list_free(&l);
+    if (n_failed == before) break; /* no allocation failed */
+    CHECK_MSG(status == FA_ERR_MEMORY, "status %d at allocation %ld: %s", status, n, err.text);
   }
+  CHECK_MSG(status == want, "%s ended with %d", text, status);
+}
+
+static void test_load(void) {
+  char path[] = "/tmp/fa-test-case-memory-XXXXXX";
+  const int fd = mkstemp(path);
+  REQUIRE(fd >= 0 && write(fd, "{}", 2) == 2 && close(fd) == 0);
+  for (size_t f = 0; f < sizeof files / sizeof *files; ++f)
+    test_reading(parse, files[f], strstr(files[f], "nope") ? FA_ERR_INPUT : FA_OK);
+  test_reading(load, path, FA_OK);
+  test_reading(read_one, "{\"name\": \"x\", \"seqlen_q\": 4}", FA_OK);
+  unlink(path);
 }
 
 static void test_print_and_copy(void) {
@@ -117,8 +147,13 @@ static void test_print_and_copy(void) {
 
 int main(void) {
   cJSON_InitHooks(&(cJSON_Hooks){json_malloc, free});
-  test_load();
-  test_print_and_copy();
+  size_t before = 0;
+  for (int k = 0; k < 3; ++k) {
+    test_load();
+    test_print_and_copy();
+    if (k == 1) before = bytes_taken();
+  }
+  CHECK_MSG(bytes_taken() < before + 500, "%zu bytes are kept", bytes_taken() - before);
   CHECK_MSG(n_failed > 500, "only %ld allocations failed", n_failed);
   return check_done();
 }

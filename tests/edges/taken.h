@@ -1,6 +1,6 @@
 /* How much memory a program has taken and not given back, so that what a loop keeps shows. */
-#ifndef FA_TESTS_HELD_TAKEN_H
-#define FA_TESTS_HELD_TAKEN_H
+#ifndef FA_TESTS_EDGES_TAKEN_H
+#define FA_TESTS_EDGES_TAKEN_H
 
 #include <malloc.h>
 #include <stddef.h>

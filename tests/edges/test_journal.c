@@ -2,7 +2,7 @@
 #include "fuzz/campaign/journal.h"
 #include "fuzz/campaign/tier.h"
 #include "fuzz/campaign/waivers.h"
-#include "tests/held/taken.h"
+#include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <fcntl.h>

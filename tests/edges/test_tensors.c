@@ -2,10 +2,11 @@
  * that is given back. */
 #include "cases/tensors/guard.h"
 #include "cases/tensors/safetensors.h"
-#include "tests/held/taken.h"
+#include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,6 +52,27 @@ static void check_copies(void) {
                   from = {.dtype = FA_F64, .data = (char *)(x + 1)};
   fa_tensor_copy(&to, &from); /* a single number */
   CHECK(x[0] == 6 && x[1] == 6);
+}
+
+/* An axis that is repeated: read again and again, or written again and again. */
+static void check_repeated(void) {
+  float x[5] = {1, 2, 3, 4, 5}, y[5] = {0};
+  const fa_tensor four = {.dtype = FA_F32, .rank = 1, .shape = {4}, .stride = {1}, .data = (char *)x};
+  const fa_tensor again = {.dtype = FA_F32, .rank = 1, .shape = {4}, .data = (char *)y};
+  fa_tensor_copy(&again, &four);
+  CHECK(y[0] == 4 && y[1] == 0 && y[2] == 0 && y[3] == 0 && y[4] == 0);
+  fa_tensor_copy(&four, &again);
+  CHECK(x[0] == 4 && x[1] == 4 && x[2] == 4 && x[3] == 4 && x[4] == 5);
+}
+
+static void check_dense(void) {
+  const fa_tensor rows = {.dtype = FA_F16, .rank = 3, .shape = {2, 1, 4}, .stride = {4, 99, 1}};
+  fa_tensor gaps = rows, turned = rows, again = rows;
+  gaps.stride[0] = 5;
+  turned.stride[0] = 1, turned.stride[2] = 2;
+  again.stride[0] = 0;
+  CHECK(fa_tensor_is_dense(&rows) && fa_tensor_is_dense(&turned));
+  CHECK(!fa_tensor_is_dense(&gaps) && !fa_tensor_is_dense(&again));
 }
 
 static void check_text(void) {
@@ -151,6 +173,39 @@ static void check_header(void) {
   refuse(file, n + 8, "the header must start with {");
 }
 
+/* A tensor without elements begins where the one that is named first does. */
+static void check_empty_behind(void) {
+  static const char text[] = "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+                             "\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}";
+  _Alignas(8) char file[200] = {sizeof text - 1};
+  fa_error err = {""};
+  memcpy(file + 8, text, sizeof text - 1);
+  CHECK_MSG(parse(file, 8 + sizeof text - 1 + 4, &err) == FA_OK, "%s", err.text);
+}
+
+/* So many values, each an array in the one before, are refused before anybody makes a tree of them. */
+static void check_nested(void) {
+  enum { N = 4000100 };
+  char *file = malloc(N);
+  const int64_t length = N - 8;
+  REQUIRE(file);
+  memcpy(file, &length, 8);
+  memset(file + 8, '[', N - 8);
+  memcpy(file + 8, "{\"a\":", 5);
+  refuse(file, N, "header of more than 4000000 JSON values");
+  free(file);
+}
+
+/* A regular file of which the system makes no memory. */
+static void check_unmapped(void) {
+  static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+  fa_safetensors f;
+  fa_error err = {""};
+  if (access(path, R_OK) != 0) return;
+  CHECK(fa_safetensors_open(path, &f, &err) == FA_ERR_IO);
+  CHECK_MSG(strstr(err.text, path) && strstr(err.text, "No such device"), "%s", err.text);
+}
+
 /* A file of less than 8 bytes, and one of 8. */
 static void check_short_files(void) {
   char path[] = "/tmp/fa-tensors-XXXXXX";
@@ -193,9 +248,14 @@ static void check_leaks(void) {
 
 int main(void) {
   check_copies();
+  check_repeated();
+  check_dense();
   check_text();
   check_gaps();
   check_header();
+  check_empty_behind();
+  check_nested();
+  check_unmapped();
   check_short_files();
   check_leaks();
   return check_done();

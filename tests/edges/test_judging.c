@@ -92,6 +92,8 @@ static void test_repeats(void) {
             "%s", r.reason);
   fa_result_free(&r);
   fa_result_init(&r);
+  fa_tensor_set(&second.t[FA_T_Q], at, 100); /* an input, which is looked at elsewhere */
+  CHECK(!fa_check_repeats(&c.problem, &any, &first, &second, FA_POISON_B, &r));
   fa_tensor_set(&second.t[FA_T_DV], at, 3);
   CHECK(fa_check_repeats(&c.problem, &any, &first, &second, FA_POISON_B, &r));
   CHECK_MSG(strncmp(r.reason, "dv: 1 elements differ", 21) == 0, "%s", r.reason);
@@ -137,6 +139,23 @@ static void test_draw(void) {
   }
 }
 
+/* Rows whose LSE is too large for one float are needed, once each; those without a key are not. */
+static void test_needed(void) {
+  fa_tensors in;
+  fa_ref_place row = {0, 0, 5}, strip = {0, 0, 0};
+  const fa_sample_places places = {.row = &row, .strip = &strip, .n_rows = 1, .n_strips = 1};
+  fa_ref_sample needed;
+  fa_case c = case_of("{\"seqlen_q\":9,\"head_dim\":8}", &in);
+  fill(&in.t[FA_T_LSE], 1);
+  for (int64_t i = 4; i < 8; ++i)
+    fa_tensor_set(&in.t[FA_T_LSE], (int64_t[]){0, 0, i}, i < 6 ? 1e30 : i < 7 ? INFINITY : -INFINITY);
+  REQUIRE(fa_sample_rows_needed(&c.problem, &in, &places, false, &in.t[FA_T_LSE], &needed, NULL) == FA_OK);
+  CHECK(needed.n_rows == 2 && needed.row[0].i == 4 && needed.row[1].i == 5);
+  free((void *)(uintptr_t)needed.row);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* NaN in O, in types whose low halves look like it; gradients that nobody wrote count only with a backward. */
 static void test_odd(void) {
   static const char *const types[] = {"f16", "bf16", "f32"};
@@ -163,11 +182,29 @@ static void test_odd(void) {
   }
 }
 
+/* NaN in dK of a later sequence of variable length. */
+static void test_odd_keys(void) {
+  fa_tensors in;
+  fa_sample_places out = {0};
+  fa_case c = case_of(
+      "{\"cu_seqlens_q\":[0,2,5],\"cu_seqlens_k\":[0,3,9],\"heads_q\":2,\"heads_kv\":2,\"head_dim\":8}", &in);
+  const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  for (int i = 0; i < 5; ++i) fill(&in.t[ids[i]], 1);
+  fa_tensor_set(&in.t[FA_T_DK], (int64_t[]){7, 1, 3}, NAN);
+  REQUIRE(fa_sample_add_odd(&c.problem, &in, &in, 1, true, &out, NULL) == FA_OK);
+  CHECK(out.odd_rows == 0 && out.odd_strips == 1 && out.strip[0].b == 1 && out.strip[0].h == 1);
+  fa_sample_places_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 int main(void) {
   test_hint();
   test_strided_cache();
   test_repeats();
   test_draw();
+  test_needed();
   test_odd();
+  test_odd_keys();
   return check_done();
 }

@@ -1,0 +1,254 @@
+/* Golden outputs and recorded runs that were changed by hand, and who is asked to judge what. */
+#include "fuzz/judging/judge.h"
+#include "fuzz/judging/two.h"
+#include "fuzz/one/dump.h"
+#include "fuzz/one/failure_word.h"
+#include "fuzz/one/golden.h"
+#include "fuzz/one/judges.h"
+#include "fuzz/one/lanes.h"
+#include "fuzz/one/recorded.h"
+#include "tests/edges/taken.h"
+#include "tests/held/case_of.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/fa-test-files-XXXXXX";
+static char bytes[1 << 16];
+
+static void path_of(const char *name, char path[200]) {
+  snprintf(path, 200, "%s/%s", folder, name);
+}
+
+static size_t read_all(const char *name) {
+  char path[200];
+  path_of(name, path);
+  FILE *f = fopen(path, "r");
+  REQUIRE(f);
+  const size_t n = fread(bytes, 1, sizeof bytes, f);
+  REQUIRE(n < sizeof bytes && fclose(f) == 0);
+  return n;
+}
+
+static void write_all(const char *name, size_t n) {
+  char path[200];
+  path_of(name, path);
+  FILE *f = fopen(path, "w");
+  REQUIRE(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* ---- goldens ---- */
+
+static bool is_same(const fa_case *c, char why[600]) {
+  bool same = false;
+  fa_error err = {""};
+  CHECK_MSG(fa_golden_check(folder, "x", c, 1, &same, why, 600, &err) == FA_OK, "%s", err.text);
+  return same;
+}
+
+/* A hash in the file, and a number that is larger than what is computed now. */
+static void test_golden(void) {
+  static const char forward[] = "x.forward.safetensors";
+  char why[600];
+  fa_tensors in;
+  fa_error err = {""};
+  fa_safetensors f;
+  fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8}", &in);
+  CHECK_MSG(fa_golden_write(folder, "x", &c, 1, &err) == FA_OK, "%s", err.text);
+  CHECK(is_same(&c, why));
+  const size_t n = read_all(forward);
+  char *hash = memmem(bytes, n, "inputs_sha256\":\"", 16);
+  REQUIRE(hash);
+  hash[16] = hash[16] == '0' ? '1' : '0';
+  write_all(forward, n);
+  CHECK(!is_same(&c, why));
+  CHECK_MSG(strstr(why, ": inputs_sha256: stored ") && strstr(why, ", now "), "%s", why);
+  REQUIRE(fa_golden_write(folder, "x", &c, 1, &err) == FA_OK);
+  REQUIRE(read_all(forward) == n && fa_safetensors_parse(bytes, n, "x", &f, &err) == FA_OK);
+  const fa_tensor *o = fa_safetensors_find(&f, "x/o");
+  REQUIRE(o && o->dtype == FA_F64);
+  const int64_t at[FA_MAX_RANK] = {0, 1, 0, 3};
+  fa_tensor_set(o, at, 7.5);
+  fa_safetensors_close(&f);
+  write_all(forward, n);
+  CHECK(!is_same(&c, why));
+  CHECK_MSG(strstr(why, ": o[0,1,0,3]: stored 7.5, now "), "%s", why);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* Rounding in f32 decides what these are worth: they have no golden. */
+static void test_no_golden(void) {
+  static const char *const mods[] = {"\"score_mod\":\"score + int(0.3 * q_idx)\"",
+                                     "\"mask_mod\":\"q_idx * 0.1 != 0.3\""};
+  for (int k = 0; k < 2; ++k) {
+    char text[200];
+    fa_tensors in;
+    fa_error err = {""};
+    snprintf(text, sizeof text, "{\"family\":\"flex\",\"seqlen_q\":12,\"head_dim\":8,%s}", mods[k]);
+    fa_case c = case_of(text, &in);
+    CHECK(fa_golden_write(folder, "mod", &c, 1, &err) == FA_ERR_INPUT);
+    CHECK_MSG(strstr(err.text, ": rounding decides it, at b 0"), "%s", err.text);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+/* ---- recorded runs ---- */
+
+/* Writes n tensors of these names with the cases of some groups. */
+static void write_groups(const char *const *names, const fa_tensor *const *tensors, int n,
+                         const char *const *groups, int n_groups, char path[200]) {
+  const char *line[4];
+  fa_error err = {""};
+  for (int i = 0; i < n_groups; ++i) line[i] = "{\"seqlen_q\":2,\"head_dim\":8,\"backward\":false}";
+  path_of("run.safetensors", path);
+  CHECK_MSG(fa_safetensors_write(path, names, tensors, n, groups, line, n_groups, &err) == FA_OK, "%s",
+            err.text);
+}
+
+/* The name of one group begins like that of another. */
+static void test_groups(void) {
+  const float x[] = {1, 2};
+  const fa_tensor t = {.dtype = FA_F32, .rank = 1, .shape = {2}, .stride = {1}, .data = (char *)(uintptr_t)x};
+  const fa_tensor *const tensors[] = {&t, &t, &t};
+  const char *const names[] = {"ab/q", "a/q", "ab/k"}, *const groups[] = {"ab", "a"};
+  char path[200], **found = NULL;
+  int64_t n = 77;
+  fa_safetensors f;
+  fa_error err = {""};
+  write_groups(names, tensors, 3, groups, 2, path);
+  REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+  CHECK_MSG(fa_recorded_groups(&f, path, &found, &n, &err) == FA_OK, "%s", err.text);
+  CHECK(n == 2 && strcmp(found[0], "ab") == 0 && strcmp(found[1], "a") == 0);
+  for (int64_t k = 0; k < n; ++k) free(found[k]);
+  free(found);
+  fa_safetensors_close(&f);
+}
+
+/* Inputs alone are no run; one output makes one. */
+static void test_outputs(void) {
+  static const char *const names[] = {"x/q", "x/k", "x/v", "x/lse"}, *const groups[] = {"x"};
+  fa_tensors in;
+  fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8,\"backward\":false}", &in);
+  const fa_tensor *const tensors[] = {&in.t[FA_T_Q], &in.t[FA_T_K], &in.t[FA_T_V], &in.t[FA_T_LSE]};
+  for (int n = 3; n <= 4; ++n) {
+    char path[200];
+    fa_safetensors f;
+    fa_recorded run;
+    fa_error err = {""};
+    write_groups(names, tensors, n, groups, 1, path);
+    REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+    const fa_status status = fa_recorded_load(&f, path, "x", &run, &err);
+    CHECK_MSG(status == (n == 4 ? FA_OK : FA_ERR_INPUT), "%d: %s", n, err.text);
+    if (status == FA_OK)
+      fa_recorded_free(&run);
+    else
+      CHECK_MSG(strstr(err.text, "no output is recorded; at least one is needed"), "%s", err.text);
+    fa_safetensors_close(&f);
+  }
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* ---- who judges ---- */
+
+/* A GPU that has to judge, and cannot, ends the run; one that may, does not. */
+static void test_asked(void) {
+  static fa_result r;
+  fa_judge_config config = {.machine = NULL};
+  fa_error err = {""};
+  fa_result_init(&r);
+  CHECK(fa_judges_ask(FA_JUDGE_BY_CPU, &config, &r, &err) == FA_OK);
+  CHECK(fa_judges_ask(FA_JUDGE_BY_AUTO, &config, &r, &err) == FA_OK && config.machine == NULL);
+  CHECK(fa_judges_ask(FA_JUDGE_BY_CUDA, &config, &r, &err) == FA_ERR_DEVICE);
+  CHECK_MSG(strcmp(err.text, "the judge's process was not started") == 0, "%s", err.text);
+  fa_result_free(&r);
+}
+
+/* An LSE that a recorded run does not have is no output of another type: the machine is asked, and has a reason of its own. */
+static void test_two(void) {
+  static fa_result r;
+  const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
+  fa_judge_machine none = {.self = NULL};
+  const fa_judge_config config = {.profile = &f32, .n_threads = 1, .recorded = true, .machine = &none};
+  fa_tensors in, got;
+  fa_error err = {""};
+  fa_case c = case_of(
+      "{\"family\":\"merge\",\"seqlen_q\":3,\"head_dim\":8,\"merge\":{\"parts\":2},\"backward\":false}", &in);
+  REQUIRE(fa_tensors_clone(&got, &in, NULL) == FA_OK);
+  got.t[FA_T_LSE].data = NULL;
+  fa_result_init(&r);
+  CHECK_MSG(fa_judge_by_two(&c.problem, &in, &got, &config, &r, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(strcmp(r.judged.left, "merge") == 0, "%s", r.judged.left);
+  fa_result_free(&r);
+  fa_tensors_free(&in);
+  fa_tensors_free(&got);
+  fa_case_free(&c);
+}
+
+/* Where only the CPU judges, a process has one case at a time, however many may be asked for. */
+static void test_lanes(void) {
+  CHECK(fa_lanes_of(0, FA_JUDGE_BY_CPU, 4) == 1 && fa_lanes_of(3, FA_JUDGE_BY_CPU, 4) == 3 &&
+        fa_lanes_of(9, FA_JUDGE_BY_CPU, 4) == 4);
+  CHECK(fa_lanes_of(0, FA_JUDGE_BY_CUDA, 1000) == FA_LANES_USUAL &&
+        fa_lanes_of(100000, FA_JUDGE_BY_CUDA, 1000) == FA_LANES_MOST);
+  CHECK(fa_lanes_jobs(FA_JUDGE_BY_CPU) == 1 && fa_lanes_jobs(FA_JUDGE_BY_AUTO) == 2);
+}
+
+/* ---- failures ---- */
+
+static void test_words(void) {
+  fa_failure_word w;
+  CHECK(fa_failure_word_read("r.json:12.shrunk", &w, NULL) == FA_OK && w.k == 12 && w.shrunk &&
+        strcmp(w.path, "r.json") == 0);
+  CHECK(fa_failure_word_read("r.json:99999999999999999999", &w, NULL) == FA_ERR_INPUT);
+  CHECK(fa_failure_word_read("r.json:", &w, NULL) == FA_ERR_INPUT &&
+        fa_failure_word_read("r.json:-1", &w, NULL) == FA_ERR_INPUT);
+}
+
+/* A dump keeps no memory. */
+static void test_dump(void) {
+  size_t before = 0;
+  fa_tensors in;
+  fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8}", &in);
+  for (int k = 0; k < 100; ++k) {
+    char path[300];
+    fa_error err = {""};
+    if (k == 10) before = bytes_taken();
+    CHECK_MSG(fa_dump_write(folder, &c, &in, &in, path, sizeof path, &err) == FA_OK, "%s", err.text);
+  }
+  CHECK_MSG(bytes_taken() < before + 3000, "%zu bytes are kept", bytes_taken() - before);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+static void remove_folder(void) {
+  char path[200];
+  DIR *d = opendir(folder);
+  REQUIRE(d);
+  for (struct dirent *e; (e = readdir(d));)
+    if (e->d_name[0] != '.') {
+      path_of(e->d_name, path);
+      unlink(path);
+    }
+  closedir(d);
+  CHECK(rmdir(folder) == 0);
+}
+
+int main(void) {
+  REQUIRE(mkdtemp(folder));
+  test_golden();
+  test_no_golden();
+  test_groups();
+  test_outputs();
+  test_asked();
+  test_two();
+  test_lanes();
+  test_words();
+  test_dump();
+  remove_folder();
+  return check_done();
+}

@@ -1,0 +1,339 @@
+/* One case, from a subject that does as it is told to a result: what is skipped and why, which layers of defence look at what, what a
+ * sample and an explanation leave out, and how odd statistics are settled. */
+#include "cases/tensors/guard.h"
+#include "fuzz/judging/judge.h"
+#include "fuzz/judging/stage.h"
+#include "fuzz/one/judges.h"
+#include "fuzz/one/parts.h"
+#include "fuzz/one/run_case.h"
+#include "fuzz/untrusted/rules.h"
+#include "tests/held/case_of.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What the subject does to what is right. */
+static struct {
+  const char *refuses;
+  fa_status status;
+  fa_tensor_id wrong; /* all of it is multiplied, and its first element changed by so much */
+  double factor, by;
+  bool gap, leaves_out_lse, races_again; /* the second run races */
+  fa_status renewed;
+  int n_runs;
+} told;
+
+static unsigned supports(void *self, const fa_problem *p, char *why, size_t size) {
+  if (!told.refuses) return fa_backend_ref_f32.supports(self, p, why, size);
+  snprintf(why, size, "%s", told.refuses);
+  return 0;
+}
+
+static void change(const fa_tensor *t) {
+  int64_t at[FA_MAX_RANK];
+  for (int64_t e = 0; (told.factor != 1 || told.by != 0) && e < fa_tensor_count(t); ++e) {
+    fa_tensor_unravel(t, e, at);
+    fa_tensor_set(t, at, fa_tensor_get(t, at) * told.factor + (e == 0 ? told.by : 0));
+  }
+}
+
+static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                     fa_outcome *out, fa_error *err) {
+  const fa_tensor *o = &t->t[FA_T_O];
+  if (told.races_again && ++told.n_runs == 2) {
+    out->state = FA_SUBJECT_RACE;
+    return FA_OK;
+  }
+  if (told.status != FA_OK) return fa_fail(err, told.status, "it is over");
+  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  change(&t->t[told.wrong]);
+  if (told.gap) memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
+  if (told.leaves_out_lse) out->left_out = FA_TENSOR_BIT(FA_T_LSE);
+  return status;
+}
+
+static fa_status renew(void *self, fa_error *err) {
+  (void)self;
+  return told.renewed == FA_OK ? FA_OK : fa_fail(err, told.renewed, "it does not begin again");
+}
+
+static fa_backend subject(void) {
+  fa_backend b = fa_backend_ref_f32;
+  b.name = "told";
+  b.supports = supports;
+  b.run = run;
+  b.memory = NULL;
+  b.renew = renew;
+  return b;
+}
+
+static fa_result result;
+
+/* Of a run of the case with this configuration, whose backend is set here. */
+static fa_status run_with(const char *text, fa_run_config config) {
+  const fa_backend b = subject();
+  fa_case c;
+  fa_error err = {""};
+  config.backend = &b;
+  config.n_threads = 1;
+  REQUIRE(fa_case_from_text(text, &c, &err) == FA_OK);
+  fa_result_free(&result);
+  fa_result_init(&result);
+  const fa_status status = fa_run_case(&c, &config, &result, &err);
+  fa_case_free(&c);
+  return status;
+}
+
+static int n_maps(void) {
+  int n = 0;
+  for (int i = 0; i < FA_T_COUNT; ++i) n += result.map[i] != NULL;
+  return n;
+}
+
+#define SMALL "{\"seqlen_q\":3,\"head_dim\":8}"
+#define LARGE "{\"batch\":2,\"seqlen_q\":40,\"seqlen_k\":600,\"head_dim\":8}"
+
+/* ---- what is run ---- */
+
+static void test_refused(void) {
+  told.refuses = "x";
+  CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK && result.state == FA_SKIP);
+  CHECK_MSG(strcmp(result.reason, "told: x") == 0, "%s", result.reason);
+  CHECK(run_with("{\"law\":\"repeat\",\"seqlen_q\":3,\"head_dim\":8}", (fa_run_config){0}) == FA_OK);
+  CHECK_MSG(result.state == FA_SKIP && strcmp(result.reason, "told: x") == 0, "%s", result.reason);
+  told.refuses = "";
+  CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK);
+  CHECK_MSG(strcmp(result.reason, "told: not supported") == 0, "%s", result.reason);
+  told.refuses = NULL;
+}
+
+static void test_world(void) {
+  told.status = FA_ERR_DEVICE;
+  CHECK(run_with(SMALL, (fa_run_config){0}) == FA_ERR_DEVICE);
+  CHECK(result.state == FA_ERROR && strcmp(result.reason, "it is over") == 0);
+  told.status = FA_OK;
+}
+
+/* What does not end a second time is not judged. */
+static void test_second_run(void) {
+  told.races_again = true;
+  CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK && result.state == FA_RACE && result.n_verdicts == 0);
+  told.races_again = false;
+}
+
+/* The worst of all outputs counts; a map is made of what is wrong, where somebody wants to see it. */
+static void test_right_and_wrong(void) {
+  CHECK(run_with(SMALL, (fa_run_config){.maps = true}) == FA_OK && result.state == FA_PASS && n_maps() == 0);
+  double worst = 0;
+  int n_wrong = 0;
+  for (int i = 0; i < result.n_verdicts; ++i) worst = fmax(worst, result.verdict[i].worst_ratio);
+  CHECK(worst > 0 && result.worst_ratio == worst);
+  told.by = 1;
+  told.wrong = FA_T_O;
+  CHECK(run_with(SMALL, (fa_run_config){.maps = true}) == FA_OK && result.state == FA_FAIL);
+  for (int i = 0; i < result.n_verdicts; ++i) {
+    n_wrong += result.verdict[i].fail;
+    CHECK((result.map[i] != NULL) == result.verdict[i].fail);
+  }
+  CHECK(n_wrong > 0 && n_wrong < result.n_verdicts);
+  CHECK(run_with(SMALL, (fa_run_config){.maps = false}) == FA_OK && result.state == FA_FAIL && n_maps() == 0);
+  told.by = 0;
+}
+
+/* ---- layers ---- */
+
+static fa_rules rules_without(fa_layer layer) {
+  return (fa_rules){.layers = FA_TRUSTED_LAYERS & ~(1u << layer)};
+}
+
+static void test_layers(void) {
+  static const char gaps[] = "{\"seqlen_q\":3,\"head_dim\":8,\"strides\":{\"o\":{\"gap\":[0,0,8]}}}";
+  const fa_rules no_guards = rules_without(FA_LAYER_GUARDS), no_bounds = rules_without(FA_LAYER_BOUNDS);
+  told.gap = true;
+  CHECK(run_with(gaps, (fa_run_config){0}) == FA_OK && result.state == FA_OOB);
+  CHECK(run_with(gaps, (fa_run_config){.rules = &no_guards}) == FA_OK);
+  CHECK_MSG(result.state == FA_PASS, "%s: %s", fa_state_name(result.state), result.reason);
+  told.gap = false;
+  told.wrong = FA_T_O;
+  told.factor = 1.004;
+  CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK && result.state == FA_FAIL);
+  CHECK(run_with(SMALL, (fa_run_config){.rules = &no_bounds}) == FA_OK);
+  CHECK_MSG(result.state == FA_PASS, "%s: %s", fa_state_name(result.state), result.reason);
+  told.factor = 1;
+}
+
+static void test_promised(void) {
+  static const char text[] = "{\"fa_exec\":2,\"name\":\"a\",\"passes\":[\"forward\"]}";
+  fa_rules rules;
+  REQUIRE(fa_rules_init(&rules, FA_TRUSTED_LAYERS | 1u << FA_LAYER_CONTRACT, text, NULL, NULL) == FA_OK);
+  told.leaves_out_lse = true;
+  CHECK(run_with("{\"seqlen_q\":3,\"head_dim\":8,\"backward\":false}", (fa_run_config){.rules = &rules}) ==
+        FA_OK);
+  CHECK(result.state == FA_FAIL);
+  CHECK_MSG(strcmp(result.reason, "lse is not written, which its contract promises") == 0, "%s",
+            result.reason);
+  told.leaves_out_lse = false;
+}
+
+/* ---- samples and explanations ---- */
+
+static void test_sample(void) {
+  const fa_sample sample = {.rows = 6, .strips = 2, .seed = 1};
+  CHECK(run_with(LARGE, (fa_run_config){.sample = sample}) == FA_OK && result.state == FA_PASS);
+  CHECK(result.n_verdicts == 5 && !strstr(result.notes, "dk and dv not judged"));
+  CHECK(run_with(LARGE, (fa_run_config){.sample = sample, .end_to_end = true}) == FA_OK &&
+        result.state == FA_PASS);
+  CHECK_MSG(result.n_verdicts == 8 && !strstr(result.notes, "dk and dv not judged"), "%d: %s",
+            result.n_verdicts, result.notes);
+  told.wrong = FA_T_O, told.by = NAN; /* nothing can be judged from an O like that */
+  CHECK(run_with(LARGE, (fa_run_config){.sample = {.rows = 6, .strips = 1, .seed = 1}}) == FA_OK &&
+        result.state == FA_FAIL);
+  CHECK_MSG(strstr(result.notes, "dk and dv not judged"), "%s", result.notes);
+  told.by = 0;
+}
+
+/* LSE in base 2: a hint beside the failure, or an explanation, which needs all of it. */
+static void test_explained(void) {
+  const fa_sample sample = {.rows = 6, .strips = 2, .seed = 1};
+  told.wrong = FA_T_LSE, told.factor = 1.4426950408889634;
+  CHECK(run_with(LARGE, (fa_run_config){0}) == FA_OK && result.state == FA_FAIL);
+  CHECK_MSG(strstr(result.notes, "lse seems to be in base 2") && result.n_explanations == 0, "%s",
+            result.notes);
+  CHECK(run_with(LARGE, (fa_run_config){.explain_seconds = 1}) == FA_OK && result.state == FA_FAIL);
+  CHECK_MSG(!strstr(result.notes, "lse seems to be in base 2") && result.n_explanations > 0, "%s",
+            result.notes);
+  CHECK(run_with(LARGE, (fa_run_config){.explain_seconds = 1, .sample = sample}) == FA_OK &&
+        result.state == FA_FAIL);
+  CHECK(result.n_explanations == 0);
+  told.factor = 1;
+}
+
+/* What was kept for an explanation is nothing when it was given back. */
+static void test_free_twice(void) {
+  fa_judged j = {.from_o = true};
+  fa_judged_free(&j);
+  fa_judged_free(&j);
+  CHECK(!j.from_o && j.forward.t[0].dtype == 0 && !j.forward.t[0].value);
+}
+
+/* A recorded run without an LSE: its gradients are judged from the reference's forward. */
+static void test_recorded(void) {
+  const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
+  for (int which = 0; which < 2; ++which) {
+    fa_tensors in, got;
+    fa_error err = {""};
+    fa_outcome out = {0};
+    const fa_run_options all = {.passes = FA_PASS_FORWARD | FA_PASS_BACKWARD, .n_threads = 1};
+    const fa_judge_config config = {.profile = &f32, .n_threads = 1, .backward = true, .recorded = true};
+    fa_case c = case_of(SMALL, &in);
+    REQUIRE(fa_tensors_clone(&got, &in, &err) == FA_OK);
+    REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &got, &all, &out, &err) == FA_OK);
+    got.t[which ? FA_T_LSE : FA_T_O].data = NULL;
+    fa_result_free(&result);
+    fa_result_init(&result);
+    CHECK_MSG(fa_judge(&c.problem, &in, &got, &config, &result, &err) == FA_OK, "%s", err.text);
+    CHECK_MSG(strstr(result.notes, "end to end: there is no recorded o and lse"), "%s", result.notes);
+    fa_tensors_free(&in);
+    fa_tensors_free(&got);
+    fa_case_free(&c);
+  }
+}
+
+/* ---- statistics ---- */
+
+enum { SEEDS = 4 };
+
+/* The root mean square of O's errors, and their mean, with this seed. */
+static fa_verdict verdict_with(uint64_t seed) {
+  char text[200];
+  snprintf(text, sizeof text, "{\"seqlen_q\":64,\"head_dim\":64,\"backward\":false,\"data_seed\":\"%llu\"}",
+           (unsigned long long)seed);
+  REQUIRE(run_with(text, (fa_run_config){0}) == FA_OK && result.n_verdicts == 2);
+  return result.verdict[0];
+}
+
+/* Settles a result whose O has this statistic, which left a band. */
+static void settle(const fa_rules *rules, fa_statistic which, double low, double high) {
+  const fa_backend b = subject();
+  const fa_run_config config = {.backend = &b, .n_threads = 1, .rules = rules, .number = 3};
+  fa_verdict v = verdict_with(7);
+  fa_case c;
+  fa_error err = {""};
+  REQUIRE(fa_case_from_text("{\"seqlen_q\":64,\"head_dim\":64,\"backward\":false,\"data_seed\":\"7\"}", &c,
+                            &err) == FA_OK);
+  v.stat_bad = v.fail = true;
+  v.stat_which = which;
+  v.stat_low = low, v.stat_high = high;
+  fa_result_free(&result);
+  fa_result_init(&result);
+  result.state = FA_FAIL;
+  result.n_verdicts = 2;
+  result.verdict[0] = result.verdict[1] = v;
+  result.verdict[1].stat_bad = false;
+  fa_one_run x = {.c = &c, .config = &config, .r = &result};
+  CHECK_MSG(fa_one_confirm(&x, &err) == told.renewed, "%s", err.text);
+  fa_case_free(&c);
+}
+
+static void test_settle(void) {
+  fa_rules rules = {.layers = FA_TRUSTED_LAYERS | 1u << FA_LAYER_FINAL};
+  REQUIRE(fa_secret_read(&rules.secret, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                         NULL) == FA_OK);
+  fa_verdict v = verdict_with(7);
+  double squares = v.rms * v.rms, biases = v.bias;
+  for (uint64_t k = 0; k < SEEDS; ++k) {
+    v = verdict_with(fa_secret_number(&rules.secret, "statistics", 3, k));
+    squares += v.rms * v.rms, biases += v.bias;
+  }
+  const double rms = sqrt(squares / (SEEDS + 1)), bias = biases / (SEEDS + 1);
+  CHECK(rms > 0 && bias != 0);
+  settle(&rules, FA_STATISTIC_RMS_HIGH, rms, 2 * rms); /* just within the band, of five together */
+  CHECK(result.state == FA_PASS);
+  CHECK_MSG(strstr(result.notes, "odd with one of 5 seeds, but not together"), "%s", result.notes);
+  settle(&rules, FA_STATISTIC_RMS_HIGH, 0, 0.999 * rms);
+  CHECK(result.state == FA_FAIL && strstr(result.notes, "4 other seeds, each in a process of its own"));
+  settle(&rules, FA_STATISTIC_BIAS, bias - 0.01 * fabs(bias), bias + 0.01 * fabs(bias));
+  CHECK(result.state == FA_PASS);
+  settle(&rules, FA_STATISTIC_BIAS, bias + 0.01 * fabs(bias), 1);
+  CHECK(result.state == FA_FAIL);
+  told.renewed = FA_ERR_DEVICE;
+  settle(&rules, FA_STATISTIC_BIAS, bias + 0.01 * fabs(bias), 1);
+  told.renewed = FA_OK;
+  settle(NULL, FA_STATISTIC_RMS_HIGH, 0,
+         0.999 * rms); /* of one that is trusted: another seed that passes is enough */
+  CHECK(result.state == FA_PASS &&
+        strstr(result.notes, "error statistics are odd with this seed, but not with data_seed"));
+}
+
+/* ---- who judges, and how long ---- */
+
+/* The time of a stage that comes twice is that of both. */
+static void test_stages(void) {
+  fa_stage_clock clock = {0};
+  fa_stage_clock_start(&clock);
+  for (int k = 0; k < 2; ++k) {
+    const fa_stage outer = fa_stage_enter(FA_STAGE_COMPARE);
+    for (volatile int i = 0; k == 0 && i < 3000000; ++i) {}
+    fa_stage_enter(outer);
+  }
+  fa_stage_clock_start(NULL);
+  CHECK_MSG(clock.cpu[FA_STAGE_COMPARE] > 5e-4, "%g s", clock.cpu[FA_STAGE_COMPARE]);
+}
+
+int main(void) {
+  told.factor = 1;
+  test_refused();
+  test_world();
+  test_second_run();
+  test_right_and_wrong();
+  test_layers();
+  test_promised();
+  test_sample();
+  test_explained();
+  test_free_twice();
+  test_recorded();
+  test_settle();
+  test_stages();
+  fa_result_free(&result);
+  return check_done();
+}
