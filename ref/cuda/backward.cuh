@@ -138,6 +138,17 @@ FA_DEVICE float unknown_weight(const fa_judge_job *x, double exponent, float e) 
   return (float)fmin(FA_GREATEST_WEIGHT / fmin(p, 1.0), 0x1p127);
 }
 
+/* A pair of the panels, as it is read. A warp reads one pair ahead of that which it is at, for it has nothing else to do while
+ * what it reads is on its way. */
+typedef struct fa_judge_panels {
+  double s, dp;
+  float e, d;
+} fa_judge_panels;
+
+FA_DEVICE fa_judge_panels panels_at(const fa_judge_job *x, int64_t pair) {
+  return (fa_judge_panels){x->s[pair], x->dp[pair], x->e[pair], x->d[pair]};
+}
+
 /* Sums of a row, a lane's part. */
 typedef struct fa_judge_part {
   double terms, plain_terms, steepest;
@@ -150,16 +161,16 @@ FA_DEVICE float lost_weight(const fa_judge_rules *r, double dp, float d, double 
 }
 
 /* What dBias and gradients of buffers take of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
-FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_judge_rules *r, int64_t pair, double P, double ds,
-                          float e, double z, fa_judge_part *part) {
+FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_judge_rules *r, int64_t pair,
+                          const fa_judge_panels *in, double P, double ds, float e, double z,
+                          fa_judge_part *part) {
   const bool dropped = r->kept > 0;
   fa_pair_limits plain = r->limits;
   plain.floor_ds = plain.per_u_ds = 0;
-  const fa_pair_gradient terms =
-      fa_element_gradient(&plain, P, x->dp[pair], e, x->d[pair], dropped, z, false, 1, 0);
+  const fa_pair_gradient terms = fa_element_gradient(&plain, P, in->dp, e, in->d, dropped, z, false, 1, 0);
   x->plain_ds[pair] = ds;
   x->plain_g[pair] = terms.g;
-  x->plain_ge[pair] = terms.ge + lost_weight(r, x->dp[pair], x->d[pair], P, e, z, 1);
+  x->plain_ge[pair] = terms.ge + lost_weight(r, in->dp, in->d, P, e, z, 1);
   part->plain_terms += terms.part;
 }
 
@@ -167,12 +178,13 @@ FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_judge_rules *r, int64_
  * d what is summed by key. */
 template <bool CHAIN>
 FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_rules *r,
-                                  int64_t j, const fa_judge_score *score, fa_judge_part *part) {
+                                  int64_t j, const fa_judge_panels *in, const fa_judge_score *score,
+                                  fa_judge_part *part) {
   const int64_t pair = p->pair + j;
   const bool dropped = r->kept > 0;
   const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - r->lse - r->rest),
-               z = factor_of(x, p, j, r->kept), dp = x->dp[pair];
-  const float d = x->d[pair];
+               z = factor_of(x, p, j, r->kept), dp = in->dp;
+  const float d = in->d;
   const fa_pair_gradient terms = fa_element_gradient(&r->limits, P, dp, score->e, d, dropped, z, CHAIN,
                                                      score->slope, score->slope_error);
   const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, r->near);
@@ -181,7 +193,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   const float ge = terms.ge + lost;
   const bool overflows = r->rounds_ds && !(terms.g + ge <= r->most_ds);
   const double ds = P * (z * dp - r->delta);
-  if (r->keeps_plain) keep_plain(x, r, pair, P, ds, score->e, z, part);
+  if (r->keeps_plain) keep_plain(x, r, pair, in, P, ds, score->e, z, part);
   x->s[pair] = P * z;
   x->dp[pair] = CHAIN ? ds * score->factor : ds;
   x->w[pair] = terms.w;
@@ -206,14 +218,19 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
   const auto at = [=](int u) { return lane() + u * WARP; };
   const auto key = [=](int u) { return t0 + at(u); };
   const auto seen = [=](int u) { return key(u) >= p->begin && key(u) < p->end; };
-  const auto score = [=](int u) {
-    const int64_t pair = p->pair + key(u);
-    return score_as<CHAIN>(x, chain, x->s[pair], x->e[pair], 0, key(u), pair);
+  const auto read = [=](int u) {
+    return u < PER_LANE && seen(u) ? panels_at(x, p->pair + key(u)) : (fa_judge_panels){0, 0, 0, 0};
   };
+  const auto score = [=](int u, const fa_judge_panels &in) {
+    return score_as<CHAIN>(x, chain, in.s, in.e, 0, key(u), p->pair + key(u));
+  };
+  fa_judge_panels next = read(0);
   FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
+    const fa_judge_panels in = next;
+    next = read(u + 1);
     if (!seen(u)) continue;
-    const fa_judge_score s = score(u);
+    const fa_judge_score s = score(u, in);
     e[at(u)] = s.e;
     if (s.e == INFINITY && s.x > -INFINITY && fa_bound_may_overflow(x->c))
       raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
@@ -221,16 +238,19 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
   const fa_bound_exponents by = fa_bound_exponents_of(x->c, r->lse, true, r->extra);
   bool kept = true;
   exponentiate_errors(
-      seen, at, [=](int u) { return score(u).x; }, e, r->lse, &by, &kept);
+      seen, at, [=](int u) { return score(u, read(u)).x; }, e, r->lse, &by, &kept);
+  next = read(0);
   FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
+    const fa_judge_panels in = next;
+    next = read(u + 1);
     if (!seen(u)) {
       if (key(u) < p->width) clear_pair(x, p->pair + key(u));
       continue;
     }
-    fa_judge_score s = score(u);
+    fa_judge_score s = score(u, in);
     s.e = kept ? e[at(u)] : unknown_weight(x, s.x - r->lse, e[at(u)]);
-    differentiate_pair<CHAIN>(x, p, r, key(u), &s, part);
+    differentiate_pair<CHAIN>(x, p, r, key(u), &in, &s, part);
   }
 }
 
