@@ -1,8 +1,7 @@
-/* Backward, a warp a row: delta, P and dS with the terms of their bounds, and what is summed over rows for each key. */
+/* Backward, a warp a row: delta, P and dS with the terms of their bounds. */
 #ifndef FA_REF_CUDA_BACKWARD_CUH
 #define FA_REF_CUDA_BACKWARD_CUH
 
-#include "ref/cuda/below_normal.cuh"
 #include "ref/cuda/chain.cuh"
 #include "ref/cuda/load.cuh"
 
@@ -62,6 +61,7 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   row->spread.sum = 0;
   row->spread.n = 0;
   row->terms = 0;
+  row->noise = (fa_below_normal){0, 0};
 }
 
 /* What all pairs of a row have in common. It is read here once: what lies in memory would be read again for every pair, for a
@@ -74,6 +74,7 @@ typedef struct fa_judge_rules {
   float near;    /* of fa_element_gradient_squares */
   float most_ds; /* what dS may be, if rounds_ds: it is rounded */
   bool rounds_ds, loses, keeps_plain;
+  bool noisy; /* fa_below_normal_matters */
 } fa_judge_rules;
 
 FA_DEVICE fa_pair_limits limits_of(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row) {
@@ -117,6 +118,7 @@ FA_DEVICE fa_judge_rules rules_of(const fa_judge_job *x, const fa_judge_place *p
   out.rounds_ds = f->u_ds > 0;
   out.most_ds = fa_bound_most_ds(x->c, out.limits.per_unit);
   out.keeps_plain = x->plain_ds != NULL;
+  out.noisy = fa_below_normal_matters(x->c);
   return out;
 }
 
@@ -152,6 +154,7 @@ FA_DEVICE fa_judge_panels panels_at(const fa_judge_job *x, int64_t pair) {
 /* Sums of a row, a lane's part. */
 typedef struct fa_judge_part {
   double terms, plain_terms, steepest;
+  fa_below_normal noise;
 } fa_judge_part;
 
 /* What a pair's dS lacks where P is narrow before dS is formed; 0: it is not. */
@@ -206,6 +209,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   x->e[pair] = terms.part;
   x->d[pair] = squares.exact;
   part->terms += terms.part;
+  if (r->noisy) fa_below_normal_add(&part->noise, terms.g, squares.g2, r->limits.floor_ds);
   if (CHAIN && P > 0) part->steepest = fmax(part->steepest, (double)score->slope + score->slope_error);
 }
 
@@ -299,7 +303,7 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   const fa_judge_chain chain = chain_of(x, &r.p);
   const fa_judge_rules rules = rules_of(x, &r.p, row);
   fa_bound_spread spread = row->spread;
-  fa_judge_part part = {0, 0, 0};
+  fa_judge_part part = {0, 0, 0, {0, 0}};
   const bool whole = x->row_parts == 1, with_chain = fa_bound_has_chain(x->c->p);
   if (whole && row->least > 0) spread_of(x, &r, &chain, &spread);
   warp_sync();
@@ -311,6 +315,8 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   part.terms = warp_sum(part.terms);
   part.plain_terms = warp_sum(part.plain_terms);
   part.steepest = warp_max(part.steepest);
+  part.noise.all = (float)warp_sum(part.noise.all);
+  part.noise.more = (float)warp_sum(part.noise.more);
   warp_sync();
   if (lane() != 0) return;
   raise_to(&x->found->steepest, part.steepest);
@@ -318,8 +324,10 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
     row->spread = spread;
     row->terms = part.terms;
     row->plain_terms = part.plain_terms;
+    row->noise = part.noise;
   } else {
     x->row_part[at].terms = part.terms;
+    x->row_part[at].noise = part.noise;
     x->row_part[at].plain_terms = part.plain_terms;
   }
 }
@@ -329,50 +337,15 @@ FA_DEVICE void fa_judge_join_row(const fa_judge_job *x, int64_t at) {
   fa_judge_row *row = x->row + at;
   row->spread.sum = row->terms = row->plain_terms = 0;
   row->spread.n = 0;
+  row->noise = (fa_below_normal){0, 0};
   for (int64_t part = 0; part < x->row_parts; ++part) {
     const fa_judge_row_part *of = x->row_part + part * x->n + at;
     row->terms += of->terms;
     row->plain_terms += of->plain_terms;
     row->spread.sum += of->spread;
     row->spread.n += of->n;
+    fa_below_normal_join(&row->noise, &of->noise);
   }
-}
-
-/* An element kernel, by keys of the wave's blocks: sums over a block's rows. */
-FA_DEVICE void fa_judge_sum_rows(const fa_judge_job *x, int64_t at) {
-  const fa_judge_block *b = last_before(x->block, x->n_blocks, &fa_judge_block::first_key, at);
-  const int64_t j = at - b->first_key, width = b->j_end - b->j_begin;
-  float terms = 0, exact = 0, most = 0;
-  FA_DEEP
-  for (int64_t r = 0; r < b->n; ++r) {
-    const float q = x->row[b->first_row + r].max_q;
-    terms += x->e[b->first_pair + r * width + j];
-    exact += x->d[b->first_pair + r * width + j];
-    most = q > most ? q : most;
-  }
-  x->key_terms[at] = terms * most;
-  x->key_exact[at] = exact;
-  if (x->key_noise) x->key_noise[at] = below_normal_by_key(x, b, j);
-}
-
-/* By keys of the turn: sums over blocks, in their order. */
-FA_DEVICE void fa_judge_sum_blocks(const fa_judge_job *x, int64_t at) {
-  const fa_judge_head *head = head_of_key(x, at);
-  const int64_t j = at - head->key;
-  float terms = x->dk_terms[at], exact = x->dv_exact[at];
-  fa_below_normal noise = x->dk_noise ? x->dk_noise[at] : (fa_below_normal){0, 0};
-  int64_t block, end;
-  blocks_of_head(x, head, &block, &end);
-  for (; block < end; ++block) {
-    const fa_judge_block *b = x->block + block;
-    if (j < b->j_begin || j >= b->j_end) continue;
-    terms += x->key_terms[b->first_key + j - b->j_begin];
-    exact += x->key_exact[b->first_key + j - b->j_begin];
-    if (x->dk_noise) fa_below_normal_join(&noise, &x->key_noise[b->first_key + j - b->j_begin]);
-  }
-  x->dk_terms[at] = terms;
-  x->dv_exact[at] = exact;
-  if (x->dk_noise) x->dk_noise[at] = noise;
 }
 
 #endif
