@@ -166,7 +166,7 @@ int fa_bench_rate(FILE *out, const char *spec, fa_judge_choice judge, const fa_w
   const size_t bytes = (size_t)n_jobs * sizeof(rate);
   rate *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (status == FA_OK && all == MAP_FAILED) status = fa_fail(&err, FA_ERR_MEMORY, "bench: out of memory");
-  if (status == FA_OK) status = fa_judges_start(judge, 0, &err);
+  if (status == FA_OK) status = fa_judges_start(judge, 0, NULL, &err);
   if (status == FA_OK && run_processes(&x, n_jobs, all) != FA_OK)
     status = fa_fail(&err, FA_ERR_MEMORY, "bench: a process ended early");
   fa_judges_stop();

@@ -354,12 +354,13 @@ int fa_session_run(fa_session *s) {
   if (status != FA_OK) return fa_cli_fail(status, &err);
   if (code >= 0) return code;
   if (s->rules && !s->cli->quiet) fa_rules_print_begin(s->rules, stdout);
-  if (fa_judges_start(fa_judge_choice_named(s->cli->judge), s->cli->timeout_s, &err) != FA_OK ||
+  if (!s->cli->no_isolate) s->preparing_slots = fa_process_slots_make(FA_PREPARING_AT_ONCE);
+  if (fa_judges_start(fa_judge_choice_named(s->cli->judge), s->cli->timeout_s,
+                      s->cli->no_isolate ? NULL : &s->preparing_slots, &err) != FA_OK ||
       probe_choices(s, &err) != FA_OK)
     return fa_cli_fail(FA_ERR_DEVICE, &err);
   s->progress.spent = s->resume.spent;
   s->progress.n_resumed = s->resume.n;
-  if (!s->cli->no_isolate) s->preparing_slots = fa_process_slots_make(FA_PREPARING_AT_ONCE);
   fa_pool_config pool = {.n_workers = jobs,
                          .timeout_s = s->cli->timeout_s,
                          .lanes = fa_session_lanes(s, jobs),

@@ -180,7 +180,8 @@ int fa_command_check(const fa_cli *cli) {
   if (status == FA_OK) status = fa_report_open_baseline(cli, NULL, 1, &x->baseline, &err);
   if (status == FA_OK) status = open_files(x, &err);
   if (status == FA_OK) status = fa_report_start(&x->report, cli, NULL, &err);
-  if (status == FA_OK) status = fa_judges_start(fa_judge_choice_named(cli->judge), cli->timeout_s, &err);
+  if (status == FA_OK)
+    status = fa_judges_start(fa_judge_choice_named(cli->judge), cli->timeout_s, NULL, &err);
   if (status == FA_OK) status = judge_files(x, &err);
   if (status == FA_OK) fa_filter_report(&x->filter, x->n_asked, x->shard.total);
   code = status == FA_OK ? fa_report_finish(&x->report, x->causes, x->baseline, cli, &x->style,

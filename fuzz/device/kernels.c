@@ -33,13 +33,16 @@ static const char *code_for(const fa_cuda_device *info) {
   return NULL;
 }
 
-/* Streams share connections to the device, eight unless more are asked for, and wait for each other there. */
-static void ask_for_connections(void) {
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+/* Before the driver is there. Streams share connections to the device and wait for each other there; six have work for most of
+ * the time (fuzz/device/machine.c, LINES), and a context opens the sooner, the fewer it has. All kernels are loaded at once, while
+ * workers open their contexts, not each when it is first launched and others wait. */
+static void prepare_driver(void) {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
 fa_status fa_device_kernels_load(fa_device_kernels *d, fa_error *err) {
-  ask_for_connections();
+  prepare_driver();
   fa_status status = fa_cuda_context_open_any(0, &d->context, err);
   if (status != FA_OK) return status;
   const fa_cuda_device *info = &d->context.device;

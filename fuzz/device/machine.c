@@ -8,7 +8,7 @@ typedef struct device {
   fa_judge_machine machine;
   const fa_device_kernels *kernels;
   const fa_cuda_driver *driver;
-  CUstream stream;
+  CUstream stream; /* NULL: nothing was to be done yet. Most do nothing ever: lines work for them */
   CUdeviceptr memory;
   size_t memory_bytes;
   void *pinned; /* NULL: nothing is */
@@ -52,19 +52,29 @@ static CUdeviceptr address(const void *p) {
   return (CUdeviceptr)(uintptr_t)p;
 }
 
+static fa_status open_stream(device *d, fa_error *err) {
+  if (d->stream) return FA_OK;
+  return said(d, d->driver->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), "the judge's stream", err);
+}
+
 static fa_status upload(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
   device *d = self;
+  const fa_status status = open_stream(d, err);
+  if (status != FA_OK) return status;
   return said(d, d->driver->cuMemcpyHtoDAsync(address(to), from, bytes, d->stream), "upload", err);
 }
 
 static fa_status fetch(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
   device *d = self;
+  const fa_status status = open_stream(d, err);
+  if (status != FA_OK) return status;
   return said(d, d->driver->cuMemcpyDtoHAsync(to, address(from), bytes, d->stream), "the judge's results",
               err);
 }
 
 static fa_status wait_for_all(void *self, fa_error *err) {
   device *d = self;
+  if (!d->stream) return FA_OK;
   return said(d, d->driver->cuStreamSynchronize(d->stream), "the judge's results", err);
 }
 
@@ -75,14 +85,16 @@ static fa_status download(void *self, void *to, const void *from, size_t bytes, 
 
 static fa_status clear(void *self, void *at, size_t bytes, fa_error *err) {
   device *d = self;
-  if (bytes == 0) return FA_OK;
+  const fa_status status = bytes > 0 ? open_stream(d, err) : FA_OK;
+  if (status != FA_OK || bytes == 0) return status;
   return said(d, d->driver->cuMemsetD8Async(address(at), 0, bytes, d->stream), "clear", err);
 }
 
 static fa_status launch_all(void *self, fa_judge_kernel kernel, const fa_judge_task *tasks, int n,
                             fa_error *err) {
   device *d = self;
-  return fa_device_launch(d->kernels, d->stream, kernel, tasks, n, err);
+  const fa_status status = open_stream(d, err);
+  return status == FA_OK ? fa_device_launch(d->kernels, d->stream, kernel, tasks, n, err) : status;
 }
 
 /* ---- machines ---- */
@@ -117,10 +129,7 @@ static fa_status open_device(fa_judge_machine **out, fa_error *err) {
                                   .launch_all = launch_all,
                                   .fetch = fetch,
                                   .wait = wait_for_all};
-  fa_status status = fa_cuda_context_use(&the_kernels.context, err);
-  if (status == FA_OK)
-    status =
-        said(d, d->driver->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), "the judge's stream", err);
+  const fa_status status = fa_cuda_context_use(&the_kernels.context, err);
   if (status == FA_OK)
     *out = &d->machine;
   else

@@ -1,6 +1,7 @@
 #include "fuzz/judging/empty_rows.h"
 
 #include "ref/engine/call.h"
+#include "ref/engine/geometry.h"
 #include "ref/reference.h"
 
 #include <math.h>
@@ -10,6 +11,28 @@
 
 bool fa_contract_has_own_empty_rows(const fa_contract *c) {
   return c && (c->lse_of_empty != FA_LSE_EMPTY_AS_CASE || c->o_of_empty != FA_O_EMPTY_ZERO);
+}
+
+static bool sees_nothing(const fa_ref_call *c) {
+  for (int64_t b = 0; b < c->p->batch; ++b)
+    for (int64_t i = 0; i < c->entry[b].sq; ++i) {
+      int64_t first, end;
+      fa_ref_mask_range(&c->p->mask, c->entry[b].sk, c->entry[b].shift, i, &first, &end);
+      if (first >= end) return true;
+    }
+  return false;
+}
+
+bool fa_empty_rows_are_possible(const fa_problem *p, const fa_tensors *in) {
+  const fa_ref_options options = {.n_threads = 1};
+  fa_ref_call c;
+  fa_wants none;
+  if (p->family == FA_MERGE || p->bias.present || p->score_mod || p->mask_mod || p->block_sparse.present ||
+      p->mask_bits.present || p->topk.present || fa_ref_call_init(&c, p, in, &options, &none, NULL) != FA_OK)
+    return true;
+  const bool possible = sees_nothing(&c);
+  fa_ref_call_free(&c);
+  return possible;
 }
 
 static double of_case(const fa_problem *p) {

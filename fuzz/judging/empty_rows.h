@@ -17,6 +17,9 @@ typedef struct fa_empty_rows {
 
 /* True if the contract has values of its own for such rows. */
 bool fa_contract_has_own_empty_rows(const fa_contract *c);
+/* False: every row of the call sees a key, by its position and its sequence's length. Whatever else may hide keys (expressions,
+ * biases, lists, bits) is not looked into: true. */
+bool fa_empty_rows_are_possible(const fa_problem *p, const fa_tensors *in);
 
 /* Computes the forward as fa_ref_forward does, and finds these rows. The wants are the harness's. */
 fa_status fa_empty_rows_forward(const fa_problem *p, const fa_tensors *in, const fa_contract *contract,

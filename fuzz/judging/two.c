@@ -54,7 +54,8 @@ static const char *refused(const fa_problem *p, const fa_tensors *in, const fa_t
   if (fa_sample_is_asked(&config->sample)) return "a sample";
   if (config->end_to_end || lacks_forward(got, config)) return "gradients from the reference's forward";
   if (config->loose) return "loose bounds";
-  if (fa_contract_has_own_empty_rows(config->contract)) return "empty rows of its own";
+  if (fa_contract_has_own_empty_rows(config->contract) && fa_empty_rows_are_possible(p, in))
+    return "empty rows of its own";
   if (config->contract && config->contract->lse_dtype != FA_F32) return "an LSE of its own type";
   if (config->contract && config->contract->lse_alibi != FA_LSE_ALIBI_DISTANCE)
     return "an LSE from the column";

@@ -5,11 +5,29 @@
 
 #include <stdio.h>
 
-fa_status fa_judges_start(fa_judge_choice choice, double timeout_s, fa_error *err) {
+/* What its process begins with, in a turn. Set before it is forked. */
+static struct {
+  const fa_judge_machines *machines;
+  fa_judge_machines in_turn;
+  const fa_process_slots *turns;
+} begun;
+
+static fa_status begin_in_turn(fa_error *err) {
+  enum { PATIENCE_S = 30 };
+  const int turn = fa_process_slots_acquire(begun.turns, PATIENCE_S);
+  const fa_status status = begun.machines->begin(err);
+  fa_process_slots_release(begun.turns, turn);
+  return status;
+}
+
+fa_status fa_judges_start(fa_judge_choice choice, double timeout_s, const fa_process_slots *turns,
+                          fa_error *err) {
   if (choice == FA_JUDGE_BY_CPU) return FA_OK;
-  const fa_judge_machines *machines =
-      choice == FA_JUDGE_BY_HOST ? &fa_judge_machines_host : &fa_device_machines;
-  return fa_judge_process_start(machines, timeout_s / 2, err);
+  begun.machines = choice == FA_JUDGE_BY_HOST ? &fa_judge_machines_host : &fa_device_machines;
+  begun.in_turn = *begun.machines;
+  begun.turns = turns;
+  if (turns) begun.in_turn.begin = begin_in_turn;
+  return fa_judge_process_start(&begun.in_turn, timeout_s / 2, err);
 }
 
 void fa_judges_stop(void) {

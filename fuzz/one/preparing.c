@@ -1,14 +1,18 @@
 #include "fuzz/one/preparing.h"
 
-/* Those of one process have one turn together: the first opens what all of them use. */
+/* Those of one process have one turn together: the first opens what all of them use, and the others need not wait for other
+ * processes again. */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+static bool had_turn;
 
 static void *prepare(void *arg) {
   const fa_preparing *p = arg;
   pthread_mutex_lock(&one_at_a_time);
-  const int turn = p->turns ? fa_process_slots_acquire(p->turns, p->patience_s) : -1;
+  const bool waits = p->turns && !had_turn;
+  const int turn = waits ? fa_process_slots_acquire(p->turns, p->patience_s) : -1;
   p->backend->prepare(p->self);
-  if (p->turns) fa_process_slots_release(p->turns, turn);
+  if (waits) fa_process_slots_release(p->turns, turn);
+  had_turn |= waits;
   pthread_mutex_unlock(&one_at_a_time);
   return NULL;
 }

@@ -251,6 +251,7 @@ static fa_status equal_any_rows(run *x, fa_error *err) {
   fa_empty_rows rows;
   fa_wants forward = {0};
   if (c->lse_of_empty != FA_LSE_EMPTY_ANY && c->o_of_empty != FA_O_EMPTY_ANY) return FA_OK;
+  if (!fa_empty_rows_are_possible(&x->c->problem, &x->pristine)) return FA_OK;
   const fa_status status =
       fa_empty_rows_forward(&x->c->problem, &x->pristine, c, &options, &forward, &rows, err);
   if (status == FA_OK) fa_empty_rows_equal(&rows, &x->first, &x->second);

@@ -10,6 +10,7 @@
 /* GROWTH: large enough for most cases, so that a lane allocates once. Pinning takes 0.6 ms a megabyte, and meanwhile all other
  * lanes wait. */
 enum { NAN_BYTE = 0xff, ALIGNMENT = FA_BLOCK_ALIGNMENT, GROWTH = 32 << 20, PIN_GROWTH = 8 << 20 };
+enum { LARGE = 256 << 20 }; /* a buffer for which it pays to pin as much as is kept */
 
 static size_t round_up(size_t x, size_t multiple) {
   return (x + multiple - 1) / multiple * multiple;
@@ -139,12 +140,16 @@ static CUresult copy_staged(const fa_cuda_driver *d, const fa_tensors *host, con
   return d->cuMemcpyHtoDAsync(t->arena->base, t->stage, t->bytes, t->arena->stream);
 }
 
+static CUresult copy_one(const fa_cuda_driver *d, CUdeviceptr to, const fa_buffer *b, fa_cuda_arena *arena) {
+  if (whole_bytes(b) >= LARGE && pin(d, &arena->stage, FA_CUDA_STAGE_KEPT))
+    return fa_cuda_copy_pieces(d, to, b->base, whole_bytes(b), &arena->stage, arena->stream);
+  return fa_cuda_copy_up(d, to, b->base, whole_bytes(b), arena->stream);
+}
+
 static CUresult copy_each(const fa_cuda_driver *d, const fa_tensors *host, const fa_cuda_tensors *t) {
   CUresult code = CUDA_SUCCESS;
   for (int i = 0; i < FA_T_COUNT && code == CUDA_SUCCESS; ++i)
-    if (is_in_arena(&host->buffer[i]))
-      code = fa_cuda_copy_up(d, t->base[i], host->buffer[i].base, whole_bytes(&host->buffer[i]),
-                             t->arena->stream);
+    if (is_in_arena(&host->buffer[i])) code = copy_one(d, t->base[i], &host->buffer[i], t->arena);
   return code;
 }
 

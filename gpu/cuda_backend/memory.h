@@ -3,17 +3,13 @@
 #define FA_GPU_CUDA_BACKEND_MEMORY_H
 
 #include "cases/tensors/set.h"
+#include "gpu/cuda_backend/copy.h"
 #include "gpu/cuda_backend/virtual.h"
 #include "gpu/driver/libcuda.h"
 
 /* Memory kept from call to call. If several processes share a device, each waits for its turn at every call
  * that waits for the device, allocations included; so a set of tensors is one allocation, with one copy each
  * way. Zeroed: no memory yet. For one context, and one set at a time. */
-typedef struct fa_cuda_pinned {
-  char *memory; /* page-locked host memory; NULL: none */
-  size_t bytes;
-} fa_cuda_pinned;
-
 enum { FA_CUDA_BLOCKS = 2 };
 typedef struct fa_cuda_arena {
   CUstream stream;  /* in which everything is copied and waited for; NULL: the default stream */

@@ -1,8 +1,7 @@
-/* Backward, a warp a row: delta, P and dS with the terms of their bounds, and what is summed over rows for each key. */
+/* Backward, a warp a row: delta, P and dS with the terms of their bounds. */
 #ifndef FA_REF_CUDA_BACKWARD_CUH
 #define FA_REF_CUDA_BACKWARD_CUH
 
-#include "ref/cuda/below_normal.cuh"
 #include "ref/cuda/chain.cuh"
 #include "ref/cuda/load.cuh"
 
@@ -62,6 +61,7 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   row->spread.sum = 0;
   row->spread.n = 0;
   row->terms = 0;
+  row->noise = (fa_below_normal){0, 0};
 }
 
 /* What all pairs of a row have in common. It is read here once: what lies in memory would be read again for every pair, for a
@@ -74,6 +74,7 @@ typedef struct fa_judge_rules {
   float near;    /* of fa_element_gradient_squares */
   float most_ds; /* what dS may be, if rounds_ds: it is rounded */
   bool rounds_ds, loses, keeps_plain;
+  bool noisy; /* fa_below_normal_matters */
 } fa_judge_rules;
 
 FA_DEVICE fa_pair_limits limits_of(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row) {
@@ -117,6 +118,7 @@ FA_DEVICE fa_judge_rules rules_of(const fa_judge_job *x, const fa_judge_place *p
   out.rounds_ds = f->u_ds > 0;
   out.most_ds = fa_bound_most_ds(x->c, out.limits.per_unit);
   out.keeps_plain = x->plain_ds != NULL;
+  out.noisy = fa_below_normal_matters(x->c);
   return out;
 }
 
@@ -138,9 +140,21 @@ FA_DEVICE float unknown_weight(const fa_judge_job *x, double exponent, float e) 
   return (float)fmin(FA_GREATEST_WEIGHT / fmin(p, 1.0), 0x1p127);
 }
 
+/* A pair of the panels, as it is read. A warp reads one pair ahead of that which it is at, for it has nothing else to do while
+ * what it reads is on its way. */
+typedef struct fa_judge_panels {
+  double s, dp;
+  float e, d;
+} fa_judge_panels;
+
+FA_DEVICE fa_judge_panels panels_at(const fa_judge_job *x, int64_t pair) {
+  return (fa_judge_panels){x->s[pair], x->dp[pair], x->e[pair], x->d[pair]};
+}
+
 /* Sums of a row, a lane's part. */
 typedef struct fa_judge_part {
   double terms, plain_terms, steepest;
+  fa_below_normal noise;
 } fa_judge_part;
 
 /* What a pair's dS lacks where P is narrow before dS is formed; 0: it is not. */
@@ -150,16 +164,16 @@ FA_DEVICE float lost_weight(const fa_judge_rules *r, double dp, float d, double 
 }
 
 /* What dBias and gradients of buffers take of a pair: dS and the terms of its bound, before the score chain, and not rounded. */
-FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_judge_rules *r, int64_t pair, double P, double ds,
-                          float e, double z, fa_judge_part *part) {
+FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_judge_rules *r, int64_t pair,
+                          const fa_judge_panels *in, double P, double ds, float e, double z,
+                          fa_judge_part *part) {
   const bool dropped = r->kept > 0;
   fa_pair_limits plain = r->limits;
   plain.floor_ds = plain.per_u_ds = 0;
-  const fa_pair_gradient terms =
-      fa_element_gradient(&plain, P, x->dp[pair], e, x->d[pair], dropped, z, false, 1, 0);
+  const fa_pair_gradient terms = fa_element_gradient(&plain, P, in->dp, e, in->d, dropped, z, false, 1, 0);
   x->plain_ds[pair] = ds;
   x->plain_g[pair] = terms.g;
-  x->plain_ge[pair] = terms.ge + lost_weight(r, x->dp[pair], x->d[pair], P, e, z, 1);
+  x->plain_ge[pair] = terms.ge + lost_weight(r, in->dp, in->d, P, e, z, 1);
   part->plain_terms += terms.part;
 }
 
@@ -167,12 +181,13 @@ FA_DEVICE void keep_plain(const fa_judge_job *x, const fa_judge_rules *r, int64_
  * d what is summed by key. */
 template <bool CHAIN>
 FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_rules *r,
-                                  int64_t j, const fa_judge_score *score, fa_judge_part *part) {
+                                  int64_t j, const fa_judge_panels *in, const fa_judge_score *score,
+                                  fa_judge_part *part) {
   const int64_t pair = p->pair + j;
   const bool dropped = r->kept > 0;
   const double P = score->x == -INFINITY ? 0 : fa_element_exp(score->x - r->lse - r->rest),
-               z = factor_of(x, p, j, r->kept), dp = x->dp[pair];
-  const float d = x->d[pair];
+               z = factor_of(x, p, j, r->kept), dp = in->dp;
+  const float d = in->d;
   const fa_pair_gradient terms = fa_element_gradient(&r->limits, P, dp, score->e, d, dropped, z, CHAIN,
                                                      score->slope, score->slope_error);
   const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, r->near);
@@ -181,7 +196,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   const float ge = terms.ge + lost;
   const bool overflows = r->rounds_ds && !(terms.g + ge <= r->most_ds);
   const double ds = P * (z * dp - r->delta);
-  if (r->keeps_plain) keep_plain(x, r, pair, P, ds, score->e, z, part);
+  if (r->keeps_plain) keep_plain(x, r, pair, in, P, ds, score->e, z, part);
   x->s[pair] = P * z;
   x->dp[pair] = CHAIN ? ds * score->factor : ds;
   x->w[pair] = terms.w;
@@ -194,6 +209,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   x->e[pair] = terms.part;
   x->d[pair] = squares.exact;
   part->terms += terms.part;
+  if (r->noisy) fa_below_normal_add(&part->noise, terms.g, squares.g2, r->limits.floor_ds);
   if (CHAIN && P > 0) part->steepest = fmax(part->steepest, (double)score->slope + score->slope_error);
 }
 
@@ -206,14 +222,19 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
   const auto at = [=](int u) { return lane() + u * WARP; };
   const auto key = [=](int u) { return t0 + at(u); };
   const auto seen = [=](int u) { return key(u) >= p->begin && key(u) < p->end; };
-  const auto score = [=](int u) {
-    const int64_t pair = p->pair + key(u);
-    return score_as<CHAIN>(x, chain, x->s[pair], x->e[pair], 0, key(u), pair);
+  const auto read = [=](int u) {
+    return u < PER_LANE && seen(u) ? panels_at(x, p->pair + key(u)) : (fa_judge_panels){0, 0, 0, 0};
   };
+  const auto score = [=](int u, const fa_judge_panels &in) {
+    return score_as<CHAIN>(x, chain, in.s, in.e, 0, key(u), p->pair + key(u));
+  };
+  fa_judge_panels next = read(0);
   FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
+    const fa_judge_panels in = next;
+    next = read(u + 1);
     if (!seen(u)) continue;
-    const fa_judge_score s = score(u);
+    const fa_judge_score s = score(u, in);
     e[at(u)] = s.e;
     if (s.e == INFINITY && s.x > -INFINITY && fa_bound_may_overflow(x->c))
       raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
@@ -221,16 +242,19 @@ FA_DEVICE void differentiate_tile(const fa_judge_job *x, const fa_judge_place *p
   const fa_bound_exponents by = fa_bound_exponents_of(x->c, r->lse, true, r->extra);
   bool kept = true;
   exponentiate_errors(
-      seen, at, [=](int u) { return score(u).x; }, e, r->lse, &by, &kept);
+      seen, at, [=](int u) { return score(u, read(u)).x; }, e, r->lse, &by, &kept);
+  next = read(0);
   FA_ROLLED
   for (int u = 0; u < PER_LANE; ++u) {
+    const fa_judge_panels in = next;
+    next = read(u + 1);
     if (!seen(u)) {
       if (key(u) < p->width) clear_pair(x, p->pair + key(u));
       continue;
     }
-    fa_judge_score s = score(u);
+    fa_judge_score s = score(u, in);
     s.e = kept ? e[at(u)] : unknown_weight(x, s.x - r->lse, e[at(u)]);
-    differentiate_pair<CHAIN>(x, p, r, key(u), &s, part);
+    differentiate_pair<CHAIN>(x, p, r, key(u), &in, &s, part);
   }
 }
 
@@ -279,7 +303,7 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   const fa_judge_chain chain = chain_of(x, &r.p);
   const fa_judge_rules rules = rules_of(x, &r.p, row);
   fa_bound_spread spread = row->spread;
-  fa_judge_part part = {0, 0, 0};
+  fa_judge_part part = {0, 0, 0, {0, 0}};
   const bool whole = x->row_parts == 1, with_chain = fa_bound_has_chain(x->c->p);
   if (whole && row->least > 0) spread_of(x, &r, &chain, &spread);
   warp_sync();
@@ -291,6 +315,8 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   part.terms = warp_sum(part.terms);
   part.plain_terms = warp_sum(part.plain_terms);
   part.steepest = warp_max(part.steepest);
+  part.noise.all = (float)warp_sum(part.noise.all);
+  part.noise.more = (float)warp_sum(part.noise.more);
   warp_sync();
   if (lane() != 0) return;
   raise_to(&x->found->steepest, part.steepest);
@@ -298,8 +324,10 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
     row->spread = spread;
     row->terms = part.terms;
     row->plain_terms = part.plain_terms;
+    row->noise = part.noise;
   } else {
     x->row_part[at].terms = part.terms;
+    x->row_part[at].noise = part.noise;
     x->row_part[at].plain_terms = part.plain_terms;
   }
 }
@@ -309,50 +337,15 @@ FA_DEVICE void fa_judge_join_row(const fa_judge_job *x, int64_t at) {
   fa_judge_row *row = x->row + at;
   row->spread.sum = row->terms = row->plain_terms = 0;
   row->spread.n = 0;
+  row->noise = (fa_below_normal){0, 0};
   for (int64_t part = 0; part < x->row_parts; ++part) {
     const fa_judge_row_part *of = x->row_part + part * x->n + at;
     row->terms += of->terms;
     row->plain_terms += of->plain_terms;
     row->spread.sum += of->spread;
     row->spread.n += of->n;
+    fa_below_normal_join(&row->noise, &of->noise);
   }
-}
-
-/* An element kernel, by keys of the wave's blocks: sums over a block's rows. */
-FA_DEVICE void fa_judge_sum_rows(const fa_judge_job *x, int64_t at) {
-  const fa_judge_block *b = last_before(x->block, x->n_blocks, &fa_judge_block::first_key, at);
-  const int64_t j = at - b->first_key, width = b->j_end - b->j_begin;
-  float terms = 0, exact = 0, most = 0;
-  FA_DEEP
-  for (int64_t r = 0; r < b->n; ++r) {
-    const float q = x->row[b->first_row + r].max_q;
-    terms += x->e[b->first_pair + r * width + j];
-    exact += x->d[b->first_pair + r * width + j];
-    most = q > most ? q : most;
-  }
-  x->key_terms[at] = terms * most;
-  x->key_exact[at] = exact;
-  if (x->key_noise) x->key_noise[at] = below_normal_by_key(x, b, j);
-}
-
-/* By keys of the turn: sums over blocks, in their order. */
-FA_DEVICE void fa_judge_sum_blocks(const fa_judge_job *x, int64_t at) {
-  const fa_judge_head *head = head_of_key(x, at);
-  const int64_t j = at - head->key;
-  float terms = x->dk_terms[at], exact = x->dv_exact[at];
-  fa_below_normal noise = x->dk_noise ? x->dk_noise[at] : (fa_below_normal){0, 0};
-  int64_t block, end;
-  blocks_of_head(x, head, &block, &end);
-  for (; block < end; ++block) {
-    const fa_judge_block *b = x->block + block;
-    if (j < b->j_begin || j >= b->j_end) continue;
-    terms += x->key_terms[b->first_key + j - b->j_begin];
-    exact += x->key_exact[b->first_key + j - b->j_begin];
-    if (x->dk_noise) fa_below_normal_join(&noise, &x->key_noise[b->first_key + j - b->j_begin]);
-  }
-  x->dk_terms[at] = terms;
-  x->dv_exact[at] = exact;
-  if (x->dk_noise) x->dk_noise[at] = noise;
 }
 
 #endif

@@ -68,6 +68,7 @@ typedef struct fa_judge_row {
   double plain_terms; /* without what the score chain multiplies them by */
   double least;       /* fa_bound_least_spread_of_ds */
   float e_delta, max_q;
+  fa_below_normal noise; /* of its dS, where they matter */
   fa_bound_spread spread;
   fa_bound_row t;
 } fa_judge_row;
@@ -76,6 +77,7 @@ typedef struct fa_judge_row {
 typedef struct fa_judge_row_part {
   double terms, plain_terms, spread;
   int64_t n; /* of spread */
+  fa_below_normal noise;
 } fa_judge_row_part;
 
 /* An output as fa_want has it. */

@@ -1,5 +1,6 @@
 /* The judge's kernels: entries for a device, or a table of functions for the host (ref/cuda/machine.h). */
 #include "ref/cuda/backward.cuh"
+#include "ref/cuda/by_key.cuh"
 #include "ref/cuda/check.cuh"
 #include "ref/cuda/dbias.cuh"
 #include "ref/cuda/dbuffer.cuh"

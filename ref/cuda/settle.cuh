@@ -2,7 +2,7 @@
 #ifndef FA_REF_CUDA_SETTLE_CUH
 #define FA_REF_CUDA_SETTLE_CUH
 
-#include "ref/cuda/below_normal.cuh"
+#include "ref/cuda/find.cuh"
 
 /* One row's sums, [width]. squares NULL: only the worst case holds. */
 typedef struct fa_judge_row_sums {
@@ -47,7 +47,7 @@ FA_DEVICE void fa_judge_settle_dq(const fa_judge_job *x, int64_t at) {
   t.tiny += scale * row->terms * unit_ds * f->operand_step[FA_PRODUCT_DQ] * unit_k;
   t.tiny += (double)(n / tile + 3) * scale * f->floor_dq;
   t.by_value += f->truncated_ds;
-  t.u_noise *= below_normal_of(x, &p, unit_ds);
+  if (fa_below_normal_matters(c)) t.u_noise *= fa_below_normal_factor(&row->noise);
   const bool alike = row->least > 0 && fa_bound_is_alike(&row->spread, row->least);
   const fa_judge_row_sums sums = {x->acc.value + from, x->acc.worst + from,
                                   c->generic && !alike ? x->acc.squares + from : NULL, x->acc.errors + from};

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How many small cases a second exec:CMD verifies: version 1 of the protocol, through files, beside version 2, through memory.
 
-usage: exec.py FA-VERIFY [--shape BxHxSQxSKxD] [--count N] [--jobs N ...] [--rounds N] [--forward] [--python]
+usage: exec.py FA-VERIFY [--shape BxHxSQxSKxD] [--count N] [--jobs N ...] [--rounds N] [--judge NAME] [--forward] [--python]
 
 The child computes nothing: it replays outputs that were made once (all cases have the same data), so that what is left is the
 way to it and the harness's own work: data, copies, checks, the reference, comparing. Both versions are declared alike, run in
@@ -9,7 +9,7 @@ turn, and a median counts. It prints
 
 - whole runs of FA-VERIFY: cases a second, and processor time a case of all processes, which other load on the machine hardly
   changes;
-- a case's time by stage, in one process without other cases beside it: elapsed, and of that process on a processor. The
+- a case's time by stage, in one process without other cases beside it and judged on the CPU: elapsed, and of that process on a processor. The
   subject's stage is the child's own time and transport: the rest, both ways, for the two runs of a case.
 
 $TMPDIR decides where version 1 has its files. --python: the child is this file instead of bench_exec_child."""
@@ -103,17 +103,17 @@ def processor_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def run(verify, backend, path, count, jobs, folder):
+def run(verify, backend, path, args, jobs, folder):
     """Cases a second of one run, and processor milliseconds a case."""
     report = os.path.join(folder, "report.json")
     before = processor_seconds()
-    done = subprocess.run([verify, "run", "--backend", backend, "--cases", path, "--jobs", str(jobs), "--no-progress", "-q", "--report", report],
-                          capture_output=True, text=True)
+    done = subprocess.run([verify, "run", "--backend", backend, "--cases", path, "--jobs", str(jobs), "--judge", args.judge, "--no-progress", "-q",
+                           "--report", report], capture_output=True, text=True)
     used = processor_seconds() - before
-    if done.returncode != 0 or not re.search(rf"passed:{count} ", done.stdout):
+    if done.returncode != 0 or not re.search(rf"passed:{args.count} ", done.stdout):
         sys.exit(f"exec.py: not every case passed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     with open(report, encoding="utf-8") as f:
-        return count / json.load(f)["seconds"], used * 1e3 / count
+        return args.count / json.load(f)["seconds"], used * 1e3 / args.count
 
 
 def print_runs(verify, backends, path, args, folder):
@@ -121,7 +121,7 @@ def print_runs(verify, backends, path, args, folder):
         seen = {version: [] for version in backends}
         for _ in range(args.rounds):
             for version, backend in backends.items():
-                seen[version].append(run(verify, backend, path, args.count, jobs, folder))
+                seen[version].append(run(verify, backend, path, args, jobs, folder))
         rate, used = ({v: statistics.median(x[i] for x in seen[v]) for v in seen} for i in (0, 1))
         print(f"{args.shape} jobs {jobs}: cases/s: version 1 {rate[1]:.0f}, version 2 {rate[2]:.0f}, {rate[2] / rate[1]:.2f} times as many; "
               f"processor ms a case: {used[1]:.2f}, {used[2]:.2f}, {used[1] / used[2]:.2f} times as many", flush=True)
@@ -153,6 +153,7 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--judge", default="cpu")
     parser.add_argument("--forward", action="store_true")
     parser.add_argument("--python", action="store_true")
     args = parser.parse_args()

@@ -103,14 +103,14 @@ static int bench(const kernel_unit *u, int major, int minor, bool table) {
 /* ---- flex ---- */
 
 static const flex_units_call flex_calls[] = {
-    {FA_BF16, 64, NULL, "q_idx >= kv_idx", false, true},
-    {FA_BF16, 64, "score + slopes[h] * (kv_idx - q_idx)", "q_idx >= kv_idx", false, true},
-    {FA_BF16, 128, "20.0 * tanh(score / 20.0)", NULL, false, true},
-    {FA_BF16, 64, "score + slopes[h] * (kv_idx - q_idx)", "q_idx >= kv_idx", true, true},
-    {FA_BF16, 128, "20.0 * tanh(score / 20.0)", NULL, true, true},
+    {FA_BF16, 64, NULL, "q_idx >= kv_idx", false, true, 0},
+    {FA_BF16, 64, "score + slopes[h] * (kv_idx - q_idx)", "q_idx >= kv_idx", false, true, 0},
+    {FA_BF16, 128, "20.0 * tanh(score / 20.0)", NULL, false, true, 0},
+    {FA_BF16, 64, "score + slopes[h] * (kv_idx - q_idx)", "q_idx >= kv_idx", true, true, 0},
+    {FA_BF16, 128, "20.0 * tanh(score / 20.0)", NULL, true, true, 0},
     {FA_BF16, 64, "score + table[h, min(max(q_idx - kv_idx, 0), 8)]", "doc[q_idx] == doc[kv_idx]", true,
-     false},
-    {FA_F32, 64, "sin(score) + log(score * score + 1.0)", NULL, false, false}};
+     false, 0},
+    {FA_F32, 64, "sin(score) + log(score * score + 1.0)", NULL, false, false, 0}};
 
 static void time_flex_on_gpu(flex_units *u, times *t) {
   fa_cuda_context c;

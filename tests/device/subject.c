@@ -52,6 +52,7 @@ fa_status judge_subject(const subject *s, fa_judge_machine *m, bool both, fa_res
                                   .backward = s->c.problem.backward,
                                   .machine = m,
                                   .both = both,
+                                  .contract = s->contract,
                                   .poison = FA_POISON_A};
   fa_result_init(r);
   return fa_judge(&s->c.problem, &s->in, &s->got, &config, r, err);

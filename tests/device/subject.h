@@ -8,7 +8,8 @@
 typedef struct subject {
   fa_case c;
   fa_tensors in, got;
-  fa_profile profile; /* that it is judged by */
+  fa_profile profile;          /* that it is judged by */
+  const fa_contract *contract; /* NULL: the harness's conventions */
 } subject;
 
 /* Case `index` of a profile of random cases: its data, and then what ref-f32 makes of them; or both. */

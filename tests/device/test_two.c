@@ -129,6 +129,34 @@ static void test_padding(fa_judge_machine *m) {
   free_subject(&s);
 }
 
+/* A subject may have values of its own for rows that see no key: the machine judges it where there is no such row. */
+static void test_own_empty_rows(fa_judge_machine *m) {
+  static const struct {
+    const char *text, *says;
+    fa_state state; /* of what writes +inf there, where NaN is wanted */
+  } cases[] = {
+      {"{\"seqlen_q\":40,\"seqlen_k\":40,\"mask\":{\"type\":\"causal\"}}", "", FA_UNTESTED},
+      {"{\"seqlen_q\":40,\"seqlen_k\":50,\"mask\":{\"type\":\"window\",\"left\":3,\"right\":0}}", "",
+       FA_UNTESTED},
+      {"{\"seqlen_q\":40,\"seqlen_k\":39,\"mask\":{\"type\":\"causal\"}}", "empty rows of its own", FA_FAIL},
+      {"{\"seqlen_q\":40,\"seqlen_k\":30,\"mask\":{\"type\":\"window\",\"left\":3,\"right\":0}}",
+       "empty rows of its own", FA_FAIL},
+      {"{\"batch\":2,\"seqlen_q\":4,\"seqlen_k\":9,\"seqused_k\":[9,0]}", "empty rows of its own", FA_FAIL},
+      {"{\"family\":\"flex\",\"dtype\":\"f32\",\"seqlen_q\":9,\"mask_mod\":\"kv_idx > 0\"}",
+       "empty rows of its own", FA_UNTESTED}};
+  fa_contract contract;
+  fa_contract_init(&contract);
+  contract.lse_of_empty = FA_LSE_EMPTY_NAN;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    subject s;
+    make_given(cases[i].text, &s);
+    run_made(&s);
+    s.contract = &contract;
+    expect(&s, m, true, FA_OK, cases[i].state, cases[i].says);
+    free_subject(&s);
+  }
+}
+
 /* An expression without a value makes the case wrong, and what is wrong with it is the CPU's to say. */
 static void test_no_value(fa_judge_machine *m) {
   subject s;
@@ -277,6 +305,7 @@ int main(int argc, char **argv) {
   test_wrong(m, true);
   test_debug_matrix(m);
   test_padding(m);
+  test_own_empty_rows(m);
   test_no_value(m);
   test_liars(m);
   test_mean(m);

@@ -1,11 +1,13 @@
 /* A device that is slow to open is opened while the first case's data are made; its errors are reported where
  * they were before. */
+#include "fuzz/one/judges.h"
 #include "fuzz/one/run_case.h"
 #include "tests/fake_cuda/fixture.h"
 #include "tests/support/check.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -144,7 +146,92 @@ static void test_unused(void) {
   CHECK(!preparing.running);
 }
 
+/* ---- turns ---- */
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A process that has the only turn, until it is killed. */
+static pid_t hold_turn(const fa_process_slots *turns) {
+  int ends[2];
+  char one;
+  REQUIRE(pipe(ends) == 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int turn = fa_process_slots_acquire(turns, 5);
+    if (turn >= 0 && write(ends[1], "", 1) == 1) pause();
+    _exit(3);
+  }
+  CHECK(pid > 0 && read(ends[0], &one, 1) == 1);
+  close(ends[0]);
+  close(ends[1]);
+  return pid;
+}
+
+static void end_holder(pid_t pid) {
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+}
+
+static void *end_holder_later(void *pid) {
+  usleep(200000);
+  end_holder(*(pid_t *)pid);
+  return NULL;
+}
+
+/* Seconds that opening the device takes here. */
+static double seconds_to_prepare(const fa_process_slots *turns) {
+  void *self = NULL;
+  fa_preparing preparing = {0};
+  fake_cuda_start();
+  REQUIRE(fa_backend_cuda.open(NULL, &self, NULL) == FA_OK);
+  const double begin = now();
+  fa_preparing_begin(&preparing, &fa_backend_cuda, self, turns, 60);
+  fa_preparing_wait(&preparing);
+  const double seconds = now() - begin;
+  fa_backend_cuda.close(self);
+  return seconds;
+}
+
+/* The first of a process waits for its turn. Those behind it have the device already, and wait for nobody. */
+static void test_turn_of_process(void) {
+  fa_process_slots turns = fa_process_slots_make(1);
+  pthread_t ender;
+  pid_t holder = hold_turn(&turns);
+  REQUIRE(pthread_create(&ender, NULL, end_holder_later, &holder) == 0);
+  CHECK(seconds_to_prepare(&turns) >= 0.19);
+  pthread_join(ender, NULL);
+  holder = hold_turn(&turns);
+  CHECK(seconds_to_prepare(&turns) < 30);
+  end_holder(holder);
+  fa_process_slots_free(&turns);
+}
+
+/* The judge's process opens the device in a turn, too: it answers nobody before. */
+static void test_turn_of_judge(void) {
+  fa_process_slots turns = fa_process_slots_make(1);
+  fa_judge_config config = {0};
+  fa_result *r = calloc(1, sizeof *r);
+  fa_error err = {""};
+  pthread_t ender;
+  pid_t holder = hold_turn(&turns);
+  REQUIRE(r);
+  CHECK(fa_judges_start(FA_JUDGE_BY_HOST, 60, &turns, &err) == FA_OK);
+  REQUIRE(pthread_create(&ender, NULL, end_holder_later, &holder) == 0);
+  const double begin = now();
+  CHECK_MSG(fa_judges_ask(FA_JUDGE_BY_HOST, &config, r, &err) == FA_OK, "%s", err.text);
+  CHECK(config.machine && now() - begin >= 0.19);
+  pthread_join(ender, NULL);
+  fa_judges_stop();
+  fa_process_slots_free(&turns);
+  free(r);
+}
+
 int main(void) {
+  test_turn_of_judge(); /* before this process has threads */
   setenv("FA_NVRTC", "off", 1);
   REQUIRE(pthread_getcpuclockid(pthread_self(), &main_clock) == 0);
   test_beside();
@@ -152,6 +239,7 @@ int main(void) {
   test_queues();
   test_failures();
   test_unused();
+  test_turn_of_process();
   fake_cuda_reset();
   return check_done();
 }

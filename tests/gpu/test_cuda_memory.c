@@ -31,6 +31,26 @@ static void check_content(const fa_cuda_driver *d, const fa_cuda_tensors *on_dev
   free(got);
 }
 
+/* Copied by pieces of a stage, the last of which is not a whole one. */
+static void test_pieces(void) {
+  enum { BYTES = 10007, STAGE = 4096 };
+  static char from[BYTES], to[BYTES], memory[STAGE];
+  const fa_cuda_pinned stage = {memory, STAGE};
+  fa_cuda_context context;
+  CUdeviceptr there = 0;
+  fa_error err = {""};
+  fake_cuda_start();
+  REQUIRE(fa_cuda_context_open(0, &context, &err) == FA_OK);
+  const fa_cuda_driver *d = context.driver;
+  for (int i = 0; i < BYTES; ++i) from[i] = (char)(i * 7 + i / 251);
+  REQUIRE(d->cuMemAlloc(&there, BYTES) == CUDA_SUCCESS);
+  CHECK(fa_cuda_copy_pieces(d, there, from, BYTES, &stage, NULL) == CUDA_SUCCESS);
+  CHECK(d->cuMemcpyDtoH(to, there, BYTES) == CUDA_SUCCESS && memcmp(from, to, BYTES) == 0);
+  CHECK(fa_cuda_copy_pieces(d, there, from, 0, &stage, NULL) == CUDA_SUCCESS);
+  d->cuMemFree(there);
+  fa_cuda_context_close(&context);
+}
+
 /* A call writes all over the arena; then a larger call, a smaller one and a larger one again. */
 static void test_nothing_is_left(bool staged) {
   enum { N = 4 };
@@ -192,6 +212,7 @@ static void test_fault_before_backward(void) {
 }
 
 int main(void) {
+  test_pieces();
   setenv("FA_NVRTC", "off", 1);
   for (int staged = 0; staged < 2; ++staged) {
     test_nothing_is_left(staged);

@@ -220,7 +220,7 @@ int main(int argc, char **argv) {
   void *shared = mmap(NULL, FA_MUTANTS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 3;
   fa_mutant_reached = shared;
-  if (fa_judges_start(s.judge, 0, &err) != FA_OK) return fail(&err);
+  if (fa_judges_start(s.judge, 0, NULL, &err) != FA_OK) return fail(&err);
   for (int i = 2; i < argc; ++i)
     if (fa_case_file_load(argv[i], fa_generate, &s.cases, &err) != FA_OK) return fail(&err);
   for (int64_t i = 0; i < s.cases.n; ++i) print_case(&s.cases.v[i]);

@@ -10,14 +10,15 @@ static void fill_call(const flex_units_call *call, const fa_flex *flex, fa_atten
   fa_gradients_init(g);
   a->dtype = call->dtype;
   a->heads_q = a->heads_kv = 4;
-  a->seqlen_q = a->seqlen_k = 256;
+  const int64_t rows = call->rows ? call->rows : 256;
+  a->seqlen_q = a->seqlen_k = rows;
   a->head_dim = call->head_dim;
   a->scale = 0.1;
   a->flex = flex;
   a->q = a->k = a->v = a->o = memory;
   a->lse = (float *)memory;
-  a->q_stride = a->k_stride = a->v_stride = a->o_stride = fa_strides_dense(256, 4, call->head_dim);
-  a->lse_stride = (fa_strides){1024, 1, 256};
+  a->q_stride = a->k_stride = a->v_stride = a->o_stride = fa_strides_dense(rows, 4, call->head_dim);
+  a->lse_stride = (fa_strides){4 * rows, 1, rows};
   g->d_o = g->dq = g->dk = g->dv = memory;
   g->do_stride = g->dq_stride = g->dk_stride = g->dv_stride = a->q_stride;
 }

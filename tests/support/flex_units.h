@@ -17,6 +17,7 @@ typedef struct flex_units_call {
   int head_dim;
   const char *score, *mask; /* NULL: none; buffers f32 slopes[4] and table[4, 9], i32 doc[256] */
   bool backward, hopper;
+  int64_t rows; /* and keys; 0: 256, which are few */
 } flex_units_call;
 
 /* Those of a call's kernels that are compiled for its expressions, on a device with the shared memory of an

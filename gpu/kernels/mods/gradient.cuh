@@ -29,6 +29,14 @@ static constexpr int FLEX_SLOTS = FA_FLEX_READS < 1 ? 1 : FA_FLEX_READS < 8 ? FA
 static constexpr int FLEX_SLOTS = 8;
 #endif
 
+/* Of more reads than a few, each is a function call in kernels that may have calls, with the slots in memory: inlined for every pair
+ * they are most of the kernel, and a compiler needs more than half a minute for ten of them. */
+#ifdef FA_FLEX_READS
+static constexpr bool FLEX_MANY_READS = FA_FLEX_READS > 4;
+#else
+static constexpr bool FLEX_MANY_READS = false;
+#endif
+
 /* The number of those reads in this call: the same for all threads. */
 FA_DEVICE int flex_slots(const fa_flex_args &x) {
 #ifdef FA_FLEX_READS
@@ -48,6 +56,11 @@ FA_DEVICE void add_to_captured(const fa_flex_args &x, int buffer, int64_t elemen
 template <bool CALLED>
 FA_CALLED void call_add_to_captured(const fa_flex_args &x, int buffer, int64_t element, float share) {
   add_to_captured(x, buffer, element, share);
+}
+
+template <class G>
+FA_CALLED void call_add_read(G &to, const fa_flex_args &x, int read, int of, int64_t at, float share) {
+  to.add_to_slot(x, read, of, at, share);
 }
 
 /* CALLED: additions to memory are function calls, which halves the compile time of kernels with many pairs
@@ -90,17 +103,23 @@ template <class MODS, bool CALLED = false> struct flex_gradients {
       add_to_memory(x, of, at, share);
       return;
     }
-    FA_UNROLL
-    for (int k = 0; k < FLEX_SLOTS; ++k) { /* read and k are both compile-time constants here */
-      if (k != read) continue;
-      if (element[k] == at) {
-        sum[k] += share;
-      } else {
-        if (element[k] >= 0) add_to_memory(x, buffer[k], element[k], sum[k]);
-        element[k] = at;
-        sum[k] = share;
-        buffer[k] = of;
-      }
+    if constexpr (CALLED && FLEX_MANY_READS) {
+      call_add_read(*this, x, read, of, at, share);
+    } else {
+      FA_UNROLL
+      for (int k = 0; k < FLEX_SLOTS; ++k) /* read and k are both compile-time constants here */
+        if (k == read) add_to_slot(x, k, of, at, share);
+    }
+  }
+
+  FA_DEVICE void add_to_slot(const fa_flex_args &x, int k, int of, int64_t at, float share) {
+    if (element[k] == at) {
+      sum[k] += share;
+    } else {
+      if (element[k] >= 0) add_to_memory(x, buffer[k], element[k], sum[k]);
+      element[k] = at;
+      sum[k] = share;
+      buffer[k] = of;
     }
   }
 
