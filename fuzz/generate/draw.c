@@ -140,11 +140,11 @@ static const fa_gen_rules rules[N_PROFILES] = {
     .bias = .15, .blocks = .2, .alibi = .1, .softcap = .2, .scale = .2, .seqused = .1, .leftpad = .1, .splits = .3,
     .group = .5, .odd_dim = .25, .empty = .06, .layout = .2, .fills = .3, .sinks = 1, .pairs_dim = 6 * M, .longest = 400},
   [P_MLA] = {.family = {20, 0, 0, 80}, .varlen = .6, .causal = .6, .window = .1, .softcap = .05, .scale = .1,
-    .leftpad = .05, .splits = .5, .group = .5, .empty = .08, .layout = .25, .huge = .03, .fills = .3, .sinks = .1, .mla = 1, .topk = .4,
+    .leftpad = .05, .splits = .5, .group = .5, .empty = .08, .layout = .25, .huge = .03, .fills = .3, .sinks = .1, .mla = 1, .topk = .4, .quantized = .05,
     .pairs_dim = 8 * M, .longest = 700},
   [P_QUANTIZED] = {.family = {60, 0, 0, 40}, .varlen = .3, .causal = .4, .window = .15, .alibi = .05, .softcap = .1, .scale = .1,
     .bias = .05, .seqused = .1, .leftpad = .08, .splits = .1, .group = .5, .odd_dim = .2, .empty = .05, .layout = .25, .fills = .35,
-    .sinks = .05, .quantized = 1, .pairs_dim = 6 * M, .longest = 600},
+    .sinks = .05, .quantized = 1, .mla = .1, .pairs_dim = 6 * M, .longest = 600},
 };
 /* clang-format on */
 

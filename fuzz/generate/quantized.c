@@ -30,6 +30,16 @@ static void make_room(fa_problem *p, bool queries) {
   if (queries && p->dtype == FA_F32) p->dtype = FA_BF16;
 }
 
+/* A latent cache whose rows mix types: what new keys are not made of. */
+static void draw_tiles(fa_gen *g, fa_rng *r) {
+  fa_problem *p = &g->c->problem;
+  const bool able = p->head_dim_v % FA_MIXED_TILE == 0 && p->kvcache.n_new == 0 && p->dtype != FA_F32;
+  if (!able || g->rules->quantized == 0 || !fa_rng_chance(r, 0.5)) return;
+  p->quantized = (fa_quantized){.present = true, .dtype = FA_E4M3, .per = FA_PER_TILE};
+  if (fa_rng_chance(r, 0.25)) p->quantized.values = FA_DESCALES_POWERS;
+  make_room(p, false);
+}
+
 void fa_gen_quantized(fa_gen *g) {
   static const fa_dtype of_queries[] = {FA_E4M3, FA_E4M3, FA_E4M3, FA_E5M2},
                         of_keys[] = {FA_E4M3, FA_E4M3, FA_E5M2, FA_I8};
@@ -37,6 +47,7 @@ void fa_gen_quantized(fa_gen *g) {
   fa_rng r = fa_gen_rng(g, FA_GEN_QUANTIZED);
   fa_problem *p = &g->c->problem;
   fa_quantized *q = &p->quantized;
+  if (p->kvcache.v_in_k) draw_tiles(g, &r);
   if (!is_able(g, &r)) return;
   *q = (fa_quantized){.present = true, .queries = draw_queries(g, &r)};
   q->dtype = q->queries ? PICK(&r, of_queries) : PICK(&r, of_keys);
