@@ -274,6 +274,10 @@ typedef struct fa_inference {
   bool quantizes_new;          /* k_new and v_new are of dtype; the call stores each number divided by its descale, in
                                   float32, and rounded to nearest, ties to even; beyond the largest number the largest.
                                   Otherwise they are of cache_dtype, and stored as they are [false] */
+  bool mixed_rows;             /* quantized caches of FA_E4M3 with v_in_k: a row of k_cache is bytes, one behind the other: head_dim_v
+                                  numbers, float32 descales of 128 of them each, and the other head_dim - head_dim_v columns
+                                  in dtype. head_dim_v is a multiple of 128; with 512 and 64 columns a row has 656 bytes.
+                                  k_descale and v_descale are not read; not with n_new [false] */
 } fa_inference;
 
 /* Partial states: the O and LSE of attention over parts of the keys, which fa_merge makes one of (docs/reference/semantics.md,

@@ -1,6 +1,7 @@
 /* The tensors of a KV-cache call, and block-sparse lists. */
 #include "cases/base/rng.h"
 #include "cases/data/build.h"
+#include "cases/tensors/mixed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ static fa_status build_rotary(const fa_case *c, fa_tensors *set, fa_error *err) 
 fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   if (p->family != FA_KVCACHE) return FA_OK;
-  TRY(add_cache(c, set, FA_T_K, p->head_dim, err));
+  TRY(add_cache(c, set, FA_T_K, fa_tensor_is_mixed(p, FA_T_K) ? fa_mixed_bytes(p) : p->head_dim, err));
   const bool latent = p->kvcache.v_in_k;
   TRY(latent ? add_in_k(c, set, FA_T_V, FA_T_K, err) : add_cache(c, set, FA_T_V, p->head_dim_v, err));
   if (p->kvcache.n_new > 0) {

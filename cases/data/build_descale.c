@@ -2,6 +2,7 @@
 #include "cases/base/rng.h"
 #include "cases/data/build.h"
 #include "cases/tensors/descale.h"
+#include "cases/tensors/mixed.h"
 
 #include <math.h>
 
@@ -129,4 +130,16 @@ void fa_quantize_row(const fa_fill_row *row, const fa_tensor *stored, const int6
     for (int64_t d = 0; d < n; ++d) value[d] /= descale > 0 ? descale : 0x1p-4;
   }
   for (int64_t d = 0; d < n && stored->dtype == FA_I8; ++d) value[d] = rint(value[d]);
+}
+
+void fa_store_mixed_row(const fa_fill_row *row, const fa_tensor *t, const int64_t *index, double *value) {
+  const fa_problem *p = &row->c->problem;
+  const int64_t first[FA_MAX_RANK] = {index[0], index[1], index[2]};
+  float descale[FA_MAX_HEAD_DIM / FA_MIXED_TILE];
+  for (int64_t tile = 0; tile < p->head_dim_v / FA_MIXED_TILE; ++tile)
+    descale[tile] = (float)draw(row->c, FA_T_K_DESCALE, (uint64_t)row->b, (uint64_t)row->s,
+                                (uint64_t)(row->h * (FA_MAX_HEAD_DIM / FA_MIXED_TILE) + tile));
+  for (int64_t d = 0; d < p->head_dim && is_of_stored_numbers(row->fill); ++d)
+    value[d] *= descale[d < p->head_dim_v ? d / FA_MIXED_TILE : 0];
+  fa_mixed_store(p, descale, value, t->data + fa_tensor_offset(t, first));
 }

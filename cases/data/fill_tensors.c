@@ -2,6 +2,7 @@
  * pattern that inputs start with. */
 #include "cases/base/rng.h"
 #include "cases/data/build.h"
+#include "cases/tensors/mixed.h"
 #include "cases/threads/parallel.h"
 
 #include <math.h>
@@ -19,6 +20,10 @@ static void store_row(const fa_tensor *t, const int64_t *index, const double *va
 static void store_token(const fa_fill_row *row, const fa_tensor *t, int64_t b, int64_t s, int64_t h,
                         double *value) {
   const int64_t full[3] = {b, s, h}, *index = t->rank == 4 ? full : full + 1;
+  if (fa_tensor_is_mixed(&row->c->problem, row->id)) {
+    fa_store_mixed_row(row, t, index, value);
+    return;
+  }
   fa_quantize_row(row, t, index, value);
   store_row(t, index, value);
 }
@@ -52,6 +57,14 @@ static void row_values(const fa_fill_row *row, double *value, int64_t n) {
     fa_fill_row_values(row, value, n);
   else
     for (int64_t d = 0; d < n; ++d) value[d] = 0;
+}
+
+/* Values of a row as the functions below ask for them. */
+static int64_t row_width(const fa_problem *p, const fa_tensor *t, fa_tensor_id id) {
+  const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
+  const bool single = axes == FA_AXES_ROWS || axes == FA_AXES_PART_ROWS || axes == FA_AXES_HEADS;
+  if (fa_tensor_is_mixed(p, id)) return p->head_dim;
+  return single ? 1 : t->shape[t->rank - 1];
 }
 
 /* The tokens of one sequence; threads take ROWS_AT_ONCE of them at a time. */
@@ -116,6 +129,7 @@ static uint8_t *listed_keys(const fa_fill_row *row, int64_t b) {
  * values, in every slot that any of them sees. */
 static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
   const fa_problem *p = &row.c->problem;
+  const int64_t width = row_width(p, t, row.id);
   const fa_kvcache *k = &p->kvcache;
   for (int64_t b = 0; b < p->batch; ++b) {
     int64_t first = b;
@@ -133,7 +147,7 @@ static void fill_cache(fa_fill_row row, const fa_tensor *t, double *value) {
         slot %= k->page_size;
       }
       for (row.h = 0; row.h < distinct(t, 2); ++row.h) {
-        row_values(&row, value, t->shape[3]);
+        row_values(&row, value, width);
         store_token(&row, t, at, slot, row.h, value);
       }
     }
@@ -262,19 +276,12 @@ static void fill_tensor(fa_fill_row row, const fa_tensor *t, int n_threads, doub
   }
 }
 
-/* Elements of a row as the functions above ask for them. */
-static int64_t row_width(const fa_tensor *t, fa_tensor_id id) {
-  const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
-  const bool single = axes == FA_AXES_ROWS || axes == FA_AXES_PART_ROWS || axes == FA_AXES_HEADS;
-  return single ? 1 : t->shape[t->rank - 1];
-}
-
 static fa_status fill(const fa_case *c, const fa_tensors *set, fa_tensor_id id, int n_threads, double *value,
                       fa_error *err) {
   const fa_tensor *t = &set->t[id];
   double *v_mean = NULL;
   fa_status status = FA_OK;
-  fa_fill_numbers numbers = fa_fill_numbers_of(c, id, c->fill[id], row_width(t, id));
+  fa_fill_numbers numbers = fa_fill_numbers_of(c, id, c->fill[id], row_width(&c->problem, t, id));
   if (numbers.data == FA_DATA_GRADIENT && fa_fill_describe(c->fill[id])->reads_v)
     status = mean_values(c, &set->t[FA_T_V], &v_mean, err);
   numbers.v_mean = v_mean;

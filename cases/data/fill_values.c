@@ -1,6 +1,7 @@
 /* The values of one row of a filled tensor. */
 #include "cases/base/rng.h"
 #include "cases/data/build.h"
+#include "cases/tensors/mixed.h"
 
 #include <math.h>
 
@@ -31,12 +32,13 @@ static int64_t outlier_of(const fa_case *c, int64_t width) {
 
 fa_fill_numbers fa_fill_numbers_of(const fa_case *c, fa_tensor_id id, fa_fill fill, int64_t width) {
   const fa_problem *p = &c->problem;
-  const fa_dtype stored = fa_tensor_dtype(p, id);
+  const bool mixed = fa_tensor_is_mixed(p, id);
+  const fa_dtype stored = mixed ? p->quantized.dtype : fa_tensor_dtype(p, id);
   const double roundoff = fa_dtype_unit_roundoff(stored);
   fa_fill_numbers x = {.fill = fill,
                        .data = fa_tensor_describe(id)->data,
                        .width = width,
-                       .eight_bits = fa_tensor_descale_of(p, id) != FA_T_COUNT,
+                       .eight_bits = mixed || fa_tensor_descale_of(p, id) != FA_T_COUNT,
                        .i8 = stored == FA_I8,
                        .clip = fa_dtype_max(p->dtype),
                        .max = fa_dtype_max(stored),

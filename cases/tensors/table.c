@@ -1,5 +1,7 @@
 #include "cases/tensors/table.h"
 
+#include "cases/tensors/mixed.h"
+
 _Static_assert(FA_T_COUNT <= 126, "a bit for every tensor");
 
 #define IN FA_TENSOR_INPUT
@@ -144,7 +146,8 @@ bool fa_tensor_has_parts(fa_tensor_id id) {
 }
 
 fa_tensor_id fa_tensor_descale_of(const fa_problem *p, fa_tensor_id id) {
-  const bool keys = p->quantized.present, fresh = keys && !p->quantized.quantizes_new;
+  const bool keys = p->quantized.present && p->quantized.per != FA_PER_TILE,
+             fresh = keys && !p->quantized.quantizes_new;
   if (id == FA_T_Q && p->quantized.queries) return FA_T_Q_DESCALE;
   if ((keys && id == FA_T_K) || (fresh && id == FA_T_K_NEW)) return FA_T_K_DESCALE;
   return (keys && id == FA_T_V) || (fresh && id == FA_T_V_NEW) ? FA_T_V_DESCALE : FA_T_COUNT;
@@ -154,6 +157,7 @@ fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id) {
   const fa_tensor_info *info = fa_tensor_describe(id);
   if (info->f32) return FA_F32;
   if (fa_tensor_descale_of(p, id) != FA_T_COUNT) return p->quantized.dtype;
+  if (fa_tensor_is_mixed(p, id)) return FA_U8;
   return info->axes == FA_AXES_PARTS ? p->merge.parts_dtype : p->dtype;
 }
 
@@ -194,7 +198,9 @@ static void cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]) {
 
 void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]) {
   const fa_tensor_info *info = fa_tensor_describe(id);
-  const int64_t d = info->on_values ? p->head_dim_v : p->head_dim;
+  const int64_t d = info->on_values             ? p->head_dim_v
+                    : fa_tensor_is_mixed(p, id) ? fa_mixed_bytes(p)
+                                                : p->head_dim;
   switch (info->axes) {
   case FA_AXES_TOKENS:
     if (p->family == FA_KVCACHE && info->on_keys)

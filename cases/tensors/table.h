@@ -91,7 +91,8 @@ bool fa_tensor_is_in_k(const fa_problem *p, fa_tensor_id id);
 bool fa_tensor_is_padding(const fa_problem *p, fa_tensor_id id, const int64_t *index);
 /* What its elements, of 8 bits, are multiplied by; FA_T_COUNT: they are values. */
 fa_tensor_id fa_tensor_descale_of(const fa_problem *p, fa_tensor_id id);
-/* The type of such a tensor's elements: float32, or the problem's, or that of its parts or its operands of 8 bits. */
+/* The type of such a tensor's elements: float32, or the problem's, or that of its parts or its operands of 8 bits; bytes,
+ * where types are mixed in a row. */
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id);
 /* It has an axis of parts before all others. */
 bool fa_tensor_has_parts(fa_tensor_id id);

@@ -172,7 +172,7 @@ static bool same_merge(const fa_parts *a, const fa_parts *b) {
 
 static bool same_quantized(const fa_quantized *a, const fa_quantized *b) {
   return a->present == b->present && a->dtype == b->dtype && a->queries == b->queries && a->per == b->per &&
-         a->values == b->values;
+         a->values == b->values && a->quantizes_new == b->quantizes_new;
 }
 
 static bool same_capture(const fa_capture *a, const fa_capture *b) {
@@ -224,7 +224,8 @@ fa_dtype fa_problem_operand_dtype(const fa_problem *p) {
 }
 
 bool fa_problem_has_descales_of_keys(const fa_problem *p) {
-  return p->quantized.per >= FA_PER_TOKEN && !p->quantized.queries;
+  const fa_descale_per per = p->quantized.per;
+  return (per == FA_PER_TOKEN || per == FA_PER_PAGE) && !p->quantized.queries;
 }
 
 bool fa_problem_default_backward(const fa_problem *p) {

@@ -10,7 +10,7 @@ static const char *foreign_key(const fa_problem *p) {
       {"backward", p->backward},
       {"return_softmax", p->return_softmax},
       {"kvcache.rotary", p->kvcache.rotary_dim > 0},
-      {"mla", p->kvcache.v_in_k},
+      {"mla", p->kvcache.v_in_k && p->quantized.per != FA_PER_TILE},
   };
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
     if (keys[i].given) return keys[i].key;
@@ -30,6 +30,20 @@ static fa_status check_words(const fa_quantized *q, fa_error *err) {
   return FA_OK;
 }
 
+/* Rows of bytes, whose numbers of e4m3 are V. */
+static fa_status check_tiles(const fa_problem *p, fa_error *err) {
+  const fa_quantized *q = &p->quantized;
+  if (!p->kvcache.v_in_k)
+    BAD("$.quantized.descale: \"tile\", but only a latent cache (mla) has a descale for each 128 columns");
+  if (q->dtype != FA_E4M3 || q->queries)
+    BAD("$.quantized: tiles are of e4m3 (quantized.dtype), beside queries of 16 bits (quantized.queries)");
+  if (p->dtype == FA_F32) BAD("$.dtype: f32, but beside tiles of e4m3 the other columns have 16 bits");
+  if (p->head_dim_v % FA_MIXED_TILE != 0)
+    BAD("$.mla.kv_lora_rank: %lld is no multiple of %d, the columns of a tile", (long long)p->head_dim_v,
+        FA_MIXED_TILE);
+  return FA_OK;
+}
+
 fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
   const fa_quantized *q = &p->quantized;
   if (!q->present) {
@@ -44,6 +58,7 @@ fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
     BAD("$.dtype: f32, but beside queries of 8 bits (quantized.queries) O has 16");
   const char *key = foreign_key(p);
   if (key) BAD("$.%s: not together with quantized, operands of 8 bits", key);
+  if (q->per == FA_PER_TILE) TRY(check_tiles(p, err));
   if (q->per == FA_PER_PAGE && p->kvcache.page_size == 0)
     BAD("$.quantized.descale: \"page\", but there are no pages (kvcache.page_size is 0)");
   if (q->quantizes_new && p->kvcache.n_new == 0)

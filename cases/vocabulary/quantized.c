@@ -1,7 +1,7 @@
 #include "cases/vocabulary/quantized.h"
 
 const char *fa_descale_per_name(fa_descale_per per) {
-  static const char *const names[FA_N_DESCALES] = {"tensor", "head", "token", "page"};
+  static const char *const names[FA_N_DESCALES] = {"tensor", "head", "token", "page", "tile"};
   return (unsigned)per < FA_N_DESCALES ? names[per] : "?";
 }
 

@@ -7,6 +7,9 @@
  *                                                             of a cache [rows, capacity, Hk] or [pages, page_size, Hk]
  *                                     [pages, Hk]             per page; queries then have [B, Hk]
  *
+ * Per tile, of a latent cache (kvcache.v_in_k), there are none: a row of K is bytes (cases/tensors/mixed.h), and holds a
+ * descale for each 128 of its numbers of e4m3 beside them, and the columns that are of K alone in the problem's type.
+ *
  * Beside queries of 8 bits V's are per head where the case says per token or page. Those of keys that nobody reads are NaN. */
 #ifndef FA_CASES_VOCABULARY_QUANTIZED_H
 #define FA_CASES_VOCABULARY_QUANTIZED_H
@@ -19,6 +22,7 @@ typedef enum fa_descale_per {
   FA_PER_HEAD,
   FA_PER_TOKEN,
   FA_PER_PAGE,
+  FA_PER_TILE,
   FA_N_DESCALES
 } fa_descale_per;
 
@@ -30,6 +34,8 @@ typedef enum fa_descale_values {
   FA_N_DESCALE_VALUES
 } fa_descale_values;
 
+#define FA_MIXED_TILE 128 /* columns of a tile */
+
 typedef struct fa_quantized {
   bool present;
   fa_dtype dtype; /* FA_E4M3, FA_E5M2, FA_I8; not present: 0, as all the others */
@@ -40,7 +46,8 @@ typedef struct fa_quantized {
       quantizes_new; /* new keys and values of a cache have the problem's type, and the call stores them in 8 bits */
 } fa_quantized;
 
-const char *fa_descale_per_name(fa_descale_per per); /* "tensor", "head", "token", "page"; "?" out of range */
+const char *
+fa_descale_per_name(fa_descale_per per); /* "tensor", "head", "token", "page", "tile"; "?" out of range */
 const char *fa_descale_values_name(fa_descale_values values); /* "any", "powers", "one"; "?" out of range */
 
 #endif

@@ -12,10 +12,13 @@ void fa_coverage_quantized(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_HEADS, 30, "8 bits: descales all 1", has && q->values == FA_DESCALES_ONE);
   fa_coverage_see(v, FA_COVER_HEADS, 60, "8 bits: packed sequences", has && fa_problem_is_varlen(p));
   fa_coverage_see(v, FA_COVER_CACHE, 200, "8 bits: a cache", cache);
-  fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: a cache in e4m3", keys && cache && q->dtype == FA_E4M3);
+  fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: a cache in e4m3",
+                  keys && cache && q->dtype == FA_E4M3 && q->per != FA_PER_TILE);
   fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: a cache in e5m2", keys && cache && q->dtype == FA_E5M2);
   fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: a cache in int8", keys && cache && q->dtype == FA_I8);
   fa_coverage_see(v, FA_COVER_CACHE, 20, "8 bits: descales of pages", has && q->per == FA_PER_PAGE);
+  fa_coverage_see(v, FA_COVER_CACHE, 5, "8 bits: rows of a latent cache that mix types",
+                  q->per == FA_PER_TILE);
   fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: new keys", cache && p->kvcache.n_new > 0);
   fa_coverage_see(v, FA_COVER_CACHE, 20, "8 bits: new keys that are quantised", q->quantizes_new);
 }

@@ -163,6 +163,7 @@ static const argument arguments[] = {
     AT(STRIDE, cache.descale_slot_stride),
     AT(POINTER, a.k_descale),
     AT(POINTER, a.v_descale),
+    AT(FLAG, cache.mixed_rows),
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof *arguments };
 _Static_assert(N_ARGUMENTS <= 256, "a change has a byte for it");

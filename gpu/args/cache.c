@@ -2,6 +2,7 @@
 #include "gpu/args/problem.h"
 
 #include "gpu/call/check.h"
+#include "gpu/call/check_cache.h"
 
 void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   static const int32_t present[1];
@@ -33,7 +34,8 @@ void fa_args_cache(const fa_problem *p, fa_attention *a, fa_inference *kv) {
   kv->quantized = p->quantized.present;
   if (kv->quantized) kv->cache_dtype = p->quantized.dtype;
   kv->quantizes_new = p->quantized.quantizes_new;
-  kv->descales_of_slots = p->quantized.present && p->quantized.per > FA_PER_HEAD;
+  kv->mixed_rows = kv->quantized && p->quantized.per == FA_PER_TILE;
+  kv->descales_of_slots = kv->quantized && p->quantized.per > FA_PER_HEAD && !kv->mixed_rows;
   if (kv->descales_of_slots) a->k_descale = a->v_descale = descale;
   kv->v_in_k = c->v_in_k;
   if (p->topk.present) {
@@ -92,7 +94,7 @@ static const char *take_rotary(const fa_problem *p, const fa_tensor *x, fa_infer
 /* [1], [B, Hk], [rows, slots, Hk] or [pages, Hk]. */
 static const char *take_descales(const fa_problem *p, const fa_tensor *x, fa_attention *a, fa_inference *kv) {
   const fa_tensor *k = &x[FA_T_K_DESCALE], *v = &x[FA_T_V_DESCALE];
-  static const int ranks[FA_N_DESCALES] = {1, 2, 3, 2};
+  static const int ranks[FA_N_DESCALES] = {1, 2, 3, 2, 0};
   const int rank = ranks[p->quantized.per];
   if (!k->data || !v->data) return "descales of k or v are missing";
   if (k->dtype != FA_F32 || v->dtype != FA_F32 || k->rank != rank || v->rank != rank)
@@ -144,8 +146,8 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   const int64_t slots = kv->block_table ? kv->page_size : p->seqlen_k;
   const char *why = fa_args_outer_tensors(p, t, a);
   if (!why && a->cu_seqlens_q && !x[FA_T_CU_SEQLENS_Q].data) why = "cu_seqlens_q is missing";
-  const fa_dtype dtype = kv->quantized ? kv->cache_dtype : p->dtype;
-  if (!why) why = check_keys(p, &x[FA_T_K], dtype, slots, p->head_dim);
+  const fa_dtype dtype = kv->mixed_rows ? FA_U8 : kv->quantized ? kv->cache_dtype : p->dtype;
+  if (!why) why = check_keys(p, &x[FA_T_K], dtype, slots, fa_cache_columns(a, kv));
   if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V], dtype, slots, p->head_dim_v);
   if (!why && !kv->v_in_k && x[FA_T_K].shape[0] != x[FA_T_V].shape[0])
     why = "the caches of k and v differ in rows or pages";
@@ -153,7 +155,7 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   if (!why && kv->n_new > 0) why = take_new(p, x, kv);
   if (!why && kv->rotary_dim > 0) why = take_rotary(p, x, kv);
   if (!why && kv->topk_indices) why = take_lists(p, x, a, kv);
-  if (!why && kv->quantized) why = take_descales(p, x, a, kv);
+  if (!why && kv->quantized && !kv->mixed_rows) why = take_descales(p, x, a, kv);
   if (why) return why;
   a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
   kv->k_cache = x[FA_T_K].data;

@@ -105,12 +105,15 @@ static void flash_profile(const fa_problem *p, const plans *x, bool hopper, fa_p
   if (x->backward.family == FA_PLAN_MEMEFF) out->name = "flash-memeff";
 }
 
-/* Over a cache of 8 bits: its numbers become elements exactly, and descales are multiplied by in f32. */
+/* Over a cache of 8 bits: its numbers become elements exactly, and descales are multiplied by in f32. Tiles are multiplied
+ * by theirs as they are loaded, and the products rounded to elements. */
 static void add_cache_descales(const fa_problem *p, fa_profile *out) {
   fa_arithmetic a;
   if (!p->quantized.present) return;
   FA_ASSERT(fa_arithmetic_named("mma-hopper", p->dtype, &a));
-  fa_arithmetic_add_descales(&a, p->dtype, false, p->quantized.per > FA_PER_HEAD, out);
+  if (p->quantized.per == FA_PER_TILE)
+    a.k_descaled = a.v_descaled = p->dtype == FA_BF16 ? FA_FORMAT_BF16 : FA_FORMAT_F16;
+  fa_arithmetic_add_descales(&a, p->dtype, false, fa_problem_has_descales_of_keys(p), out);
 }
 
 /* The kernels for e4m3: their own maximum is the newest, and descales are multiplied by in f32. */

@@ -142,7 +142,7 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
   const int bytes = fa_attention_element_bytes(a), cached = fa_cache_element_bytes(a, kv),
             fresh = fa_cache_new_bytes(a, kv);
   const int64_t slots = kv->block_table ? kv->page_size : a->seqlen_k, dim = a->head_dim,
-                dim_v = fa_attention_head_dim_v(a);
+                cached_dim = fa_cache_columns(a, kv), dim_v = fa_attention_head_dim_v(a);
   const bool put = kv->n_new > 0;
   const int64_t batch = a->cu_seqlens_q ? 0 : a->batch, rows = a->cu_seqlens_q ? a->total_q : a->seqlen_q;
   if (status != FA_OK || a->batch == 0) return status;
@@ -151,7 +151,8 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
     fa_extent x;
   } all[] = {
       {kv->cache_rows == 0,
-       {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, dim, cached, put}},
+       {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, cached_dim, cached,
+        put}},
       {kv->cache_rows == 0 || kv->v_in_k,
        {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv, dim_v, cached, put}},
       {false, {"k_new", kv->k_new, kv->k_new_stride, a->batch, kv->n_new, a->heads_kv, dim, fresh, false}},

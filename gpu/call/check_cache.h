@@ -7,6 +7,7 @@
 /* The largest of the kernels over a cache; larger ones, and other rows, are for those of ordinary keys. */
 #define FA_CACHE_MAX_HEAD_DIM 576
 #define FA_CACHE_MAX_HEAD_DIM_V 512
+#define FA_CACHE_MIXED_TILE 128 /* columns that share a descale, where rows mix types */
 
 /* Checks sizes, numbers and features: everything that needs no tensors; of a pointer only whether it is
  * NULL. */
@@ -15,6 +16,8 @@ fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, 
 fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv, fa_error *err);
 /* Of an element of the caches, and of new keys and values. */
 int fa_cache_element_bytes(const fa_attention *a, const fa_inference *kv);
+/* Elements of a row of k_cache: head_dim, or bytes where types are mixed. */
+int64_t fa_cache_columns(const fa_attention *a, const fa_inference *kv);
 int fa_cache_new_bytes(const fa_attention *a, const fa_inference *kv);
 /* Checks pointers and strides of a call that passed the first check. */
 fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, fa_error *err);

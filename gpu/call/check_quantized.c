@@ -24,6 +24,30 @@ static const char *beyond(const fa_attention *a, const fa_inference *kv) {
   return NULL;
 }
 
+/* The same of rows that mix types. */
+static const char *beyond_mixed(const fa_attention *a, const fa_inference *kv) {
+  const struct {
+    bool wanted;
+    const char *what;
+  } all[] = {
+      {a->dtype == FA_F32, "dtype f32"},
+      {!kv->v_in_k, "a v_cache"},
+      {kv->cache_dtype != FA_E4M3, "another cache_dtype than FA_E4M3"},
+      {a->head_dim > FA_CACHE_MAX_HEAD_DIM, "a head_dim above 576"},
+      {a->head_dim % 8 != 0, "a head_dim that is no multiple of 8"},
+      {fa_attention_head_dim_v(a) > FA_CACHE_MAX_HEAD_DIM_V, "a head_dim_v above 512"},
+      {fa_attention_head_dim_v(a) % FA_CACHE_MIXED_TILE != 0, "a head_dim_v that is no multiple of 128"},
+      {kv->rotary_dim > 0, "rotary_dim"},
+      {kv->n_new > 0, "new keys"},
+      {kv->descales_of_slots, "descales of slots"},
+      {a->bias != NULL, "a bias"},
+      {a->dropout_p > 0, "dropout"},
+      {a->flex != NULL, "expressions or block lists"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
+    if (all[i].wanted) return all[i].what;
+  return NULL;
+}
+
 static fa_status check_descales(const fa_attention *a, const fa_inference *kv, fa_error *err) {
   if (a->descale_batch_stride < 0 || a->descale_head_stride < 0 || kv->descale_slot_stride < 0)
     return fa_fail(err, FA_ERR_INPUT,
@@ -38,12 +62,21 @@ static fa_status check_descales(const fa_attention *a, const fa_inference *kv, f
 }
 
 fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv, fa_error *err) {
+  if (kv->mixed_rows && !kv->quantized)
+    return fa_fail(err, FA_ERR_INPUT, "mixed_rows: of quantized caches alone");
   if (!kv->quantized) return FA_OK;
   if (kv->cache_dtype != FA_E4M3 && kv->cache_dtype != FA_E5M2 && kv->cache_dtype != FA_I8)
     return fa_fail(err, FA_ERR_INPUT, "cache_dtype: a quantized cache is of FA_E4M3, FA_E5M2 or FA_I8");
-  const char *what = beyond(a, kv);
-  if (what) return fa_fail(err, FA_ERR_UNSUPPORTED, "quantized caches: not together with %s", what);
+  const char *what = kv->mixed_rows ? beyond_mixed(a, kv) : beyond(a, kv);
+  if (what)
+    return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with %s",
+                   kv->mixed_rows ? "mixed_rows" : "quantized caches", what);
   return check_descales(a, kv, err);
+}
+
+int64_t fa_cache_columns(const fa_attention *a, const fa_inference *kv) {
+  const int64_t v = fa_attention_head_dim_v(a);
+  return kv->mixed_rows ? v + v / FA_CACHE_MIXED_TILE * 4 + (a->head_dim - v) * 2 : a->head_dim;
 }
 
 int fa_cache_element_bytes(const fa_attention *a, const fa_inference *kv) {

@@ -206,10 +206,13 @@ static bool has_quantized_queries(const fa_problem *p) {
   return p->quantized.queries;
 }
 static bool has_quantized_keys(const fa_problem *p) {
-  return p->quantized.present && !p->quantized.queries;
+  return p->quantized.present && !p->quantized.queries && p->quantized.per != FA_PER_TILE;
 }
 static bool has_descales_of_tokens(const fa_problem *p) {
-  return p->quantized.per >= FA_PER_TOKEN;
+  return p->quantized.per == FA_PER_TOKEN || p->quantized.per == FA_PER_PAGE;
+}
+static bool has_mixed_rows(const fa_problem *p) {
+  return p->quantized.per == FA_PER_TILE;
 }
 
 static bool quantizes_new_keys(const fa_problem *p) {
@@ -279,6 +282,8 @@ static const fa_feature features[] = {
      "keys and values of 8 bits beside queries of 16: k_descale, v_descale, for tensors or heads"},
     {"quantized_tokens", has_descales_of_tokens, FA_FEATURE_LISTED,
      "descales for tokens and heads, or for pages"},
+    {"quantized_mixed", has_mixed_rows, FA_FEATURE_LISTED,
+     "rows of a latent cache as bytes: numbers of e4m3, a descale for each 128, other columns of 16 bits"},
     {"quantized_append", quantizes_new_keys, FA_FEATURE_LISTED,
      "new keys and values of 16 bits, which the call stores in 8"},
     {"captures_bool", has_captures_bool, FA_FEATURE_LISTED, "buffers of bool"},

@@ -185,7 +185,7 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
   if (!k) return FA_ERR_UNSUPPORTED;
   out->is_hopper = fa_latent_is(k);
   out->name = out->is_hopper           ? "hopper_latent"
-              : k->ability.large       ? "cache_large"
+              : k->ability.large       ? kv->mixed_rows ? "cache_mixed" : "cache_large"
               : k->ability.cache_dtype ? "cache_eight"
                                        : "cache_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);

@@ -24,7 +24,7 @@ static bool fill_map(const fa_attention *a, const fa_inference *kv, fa_tensor_ma
 
 bool fa_latent_is_possible(const fa_attention *a, const fa_inference *kv) {
   fa_tensor_map map;
-  return kv && kv->v_in_k && !kv->topk_indices && a->head_dim == HEAD_DIM &&
+  return kv && kv->v_in_k && !kv->quantized && !kv->topk_indices && a->head_dim == HEAD_DIM &&
          fa_attention_head_dim_v(a) == HEAD_DIM_V && (!kv->block_table || kv->page_size % TILE == 0) &&
          fill_map(a, kv, &map);
 }

@@ -65,6 +65,17 @@ void fa_f32_descale_k(const fa_problem *p, const fa_tensors *set, const fa_tenso
   multiply(x, t->shape[t->rank - 1], descale_of_key(p, set, t, e, hk, s));
 }
 
+void fa_f32_load_mixed(const fa_problem *p, const char *row, int64_t n, float *x) {
+  const int64_t lora = p->head_dim_v, eight = n < lora ? n : lora;
+  fa_f32_load(FA_E4M3, row, 1, eight, x);
+  for (int64_t d = 0; d < eight; ++d) {
+    float by;
+    memcpy(&by, row + lora + d / FA_MIXED_TILE * 4, 4);
+    x[d] *= by;
+  }
+  if (n > eight) fa_f32_load(p->dtype, row + lora + lora / FA_MIXED_TILE * 4, 1, n - eight, x + eight);
+}
+
 /* int8 is stored cut off: numbers beyond it as its ends. */
 void fa_f32_quantise_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
                        const fa_f32_sequence *e, int64_t hk, int64_t s, float *x) {

@@ -82,10 +82,15 @@ void fa_f32_load_q(const fa_problem *p, const fa_tensors *set, const fa_tensor *
 void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t, const fa_f32_sequence *e,
                    int64_t hk, int64_t first_key, int64_t n, int64_t n_padded, float *dst, int64_t ld) {
   int64_t width = t->shape[t->rank - 1], stride = t->stride[t->rank - 1];
+  const bool mixed = p->quantized.present && p->quantized.per == FA_PER_TILE;
   zero_rows(dst, ld, 0, n_padded);
   for (int64_t r = 0; r < n; ++r) {
     const int64_t s = e->leftpad + first_key + r;
-    fa_f32_load(t->dtype, fa_f32_k_row(p, set, t, e, hk, s), stride, width, dst + r * ld);
+    const char *row = fa_f32_k_row(p, set, t, e, hk, s);
+    if (mixed)
+      fa_f32_load_mixed(p, row, t == &set->t[FA_T_K] ? p->head_dim : p->head_dim_v, dst + r * ld);
+    else
+      fa_f32_load(t->dtype, row, stride, width, dst + r * ld);
     fa_f32_descale_k(p, set, t, e, hk, s, dst + r * ld);
   }
 }

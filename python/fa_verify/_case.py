@@ -74,7 +74,7 @@ class Case:
     topk: int  #: entries of each row's list of keys, 0: no lists
     quantized: str | None  #: "e4m3", "e5m2" or "i8": the type of keys and values; None: that of the case
     quantized_queries: bool  #: q has it too
-    quantized_per: str  #: "tensor", "head", "token" or "page": what has a descale of its own
+    quantized_per: str  #: "tensor", "head", "token", "page" or "tile": what has a descale of its own
     rotary_dim: int  #: 0: no rotary embedding
     rotary_interleaved: bool
     splits: int  #: 0: as the kernel chooses

@@ -173,6 +173,7 @@ def kernel(
     quantized: bool = False,
     quantized_keys: bool = False,
     quantized_tokens: bool = False,
+    quantized_mixed: bool = False,
     quantized_append: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...
 def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> Any:

@@ -1,4 +1,5 @@
 /* Strided tensors of any element type, one row at a time, as contiguous doubles. */
+#include "cases/tensors/mixed.h"
 #include "ref/engine/call.h"
 #include "ref/engine/descale.h"
 #include "ref/engine/topk.h"
@@ -81,6 +82,8 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
         fa_ref_load_row(s, at_offset(s, at), s->stride[3], width, to);
         fa_ref_quantise_key(c, id, e, hk, jj, width, to);
       }
+    } else if (fa_tensor_is_mixed(p, id)) {
+      fa_mixed_load(p, at_offset(t, fa_ref_cache_offset(c, t, e, hk, jj)), width, to);
     } else if (p->kvcache.present) {
       fa_ref_load_row(t, at_offset(t, fa_ref_cache_offset(c, t, e, hk, jj)), t->stride[3], width, to);
     } else if (t->rank == 3) {

@@ -33,6 +33,24 @@ static void descale_values(fa_case *c) {
 static void descale_per(fa_case *c) {
   c->problem.quantized.per = (fa_descale_per)99;
 }
+#define LATENT                                                                                               \
+  "{\"family\":\"kvcache\",\"seqlen_k\":8,\"mla\":{},\"kvcache\":{\"len\":[4]},\"quantized\":{\"descale\":"  \
+  "\"tile\"}}"
+static void tiles_without_latent(fa_case *c) {
+  c->problem.kvcache.v_in_k = false;
+}
+static void tiles_of_e5m2(fa_case *c) {
+  c->problem.quantized.dtype = FA_E5M2;
+}
+static void tiles_in_f32(fa_case *c) {
+  c->problem.dtype = FA_F32;
+}
+static void tiles_of_part(fa_case *c) {
+  c->problem.head_dim_v = 200;
+}
+static void tiles_and_new(fa_case *c) {
+  c->problem.kvcache.n_new = 1;
+}
 static void nothing_quantized(fa_case *c) {
   c->problem.quantized.present = false;
 }
@@ -87,6 +105,14 @@ static const struct {
      "$.merge.parts_dtype: must be f16, bf16 or f32"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", eight_bits,
      "$.quantized.dtype: \"f16\" is none of e4m3, e5m2, i8"},
+    {LATENT, tiles_without_latent,
+     "$.quantized.descale: \"tile\", but only a latent cache (mla) has a descale for each 128 columns"},
+    {LATENT, tiles_of_e5m2,
+     "$.quantized: tiles are of e4m3 (quantized.dtype), beside queries of 16 bits (quantized.queries)"},
+    {LATENT, tiles_in_f32, "$.dtype: f32, but beside tiles of e4m3 the other columns have 16 bits"},
+    {LATENT, tiles_of_part, "$.mla.kv_lora_rank: 200 is no multiple of 128, the columns of a tile"},
+    {LATENT, tiles_and_new,
+     "$.quantized.descale: \"tile\", but new keys bring no descales with them (kvcache.new)"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", eight_bits_at_all,
      "$.quantized.dtype: \"?\" is none of e4m3, e5m2, i8"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", descale_values, "$.quantized.values: unknown number 99"},

@@ -6,7 +6,8 @@
 #include "cases/tensors/table.h"
 #include "cases/vocabulary/problem.h"
 
-enum { FA2X, ALLCLOSE, XFORMERS, XFORMERS2, N_RULES };
+/* From ALLCLOSE_EIGHT on: of calls with operands of 8 bits alone. */
+enum { FA2X, ALLCLOSE, XFORMERS, XFORMERS2, ALLCLOSE_EIGHT, COSINE, RELATIVE_NORM, N_RULES };
 
 /* rejects[rule] |= the rule rejects this tensor. exact, rounded: its elements in float64 and as standard attention in the
  * element type has them. ignore: elements to skip; may be NULL. */

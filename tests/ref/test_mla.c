@@ -1,4 +1,4 @@
-/* The reference with latent caches and lists of keys: cases of cases/mla.json, cases/mla_prefill.json and cases/topk.json
+/* The reference with latent caches and lists of keys: cases of cases/mla.json, cases/mla_prefill.json, cases/mixed_cache.json and cases/topk.json
  * against the slow attention, and rows whose keys can be counted on fingers. */
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
@@ -84,6 +84,7 @@ int main(void) {
   test_counted();
   check_case_file("cases/mla.json", "", 6, scales, 1);
   check_case_file("cases/mla_prefill.json", "", 6, scales, 1);
+  check_case_file("cases/mixed_cache.json", "", 9, scales, 1);
   check_case_file("cases/topk.json", "", 6, lists, 3);
   return check_done();
 }

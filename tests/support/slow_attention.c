@@ -1,6 +1,7 @@
 #include "tests/support/slow_attention.h"
 
 #include "cases/tensors/descale.h"
+#include "cases/tensors/mixed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -129,8 +130,17 @@ static real descale_of(const entry *e, fa_tensor_id id, int64_t h, int64_t token
   const int64_t full[3] = {token / t->shape[1], token % t->shape[1], h};
   return fa_descale_of_row(e->p, e->in, id, e->b, h, full);
 }
+/* Column d of a row of bytes: a number of e4m3 and its tile's descale, or an element. */
+static real mixed_at(const entry *e, int64_t token, int64_t h, int64_t d) {
+  const fa_tensor *t = &e->in->t[FA_T_K];
+  const int64_t first[FA_MAX_RANK] = {token / t->shape[1], token % t->shape[1], h}, v = e->p->head_dim_v;
+  const char *row = t->data + fa_tensor_offset(t, first);
+  if (d >= v) return fa_load(e->p->dtype, row + v + v / 128 * 4 + (d - v) * 2);
+  return (real)fa_load(FA_E4M3, row + d) * (real)fa_load(FA_F32, row + v + d / 128 * 4);
+}
 /* A number of a token, as a value. */
 static real value_of(const entry *e, fa_tensor_id id, int64_t token, int64_t h, int64_t d) {
+  if (fa_tensor_is_mixed(e->p, id)) return mixed_at(e, token, h, d);
   return at_token(&e->in->t[id], token, h, d) * descale_of(e, id, h, token);
 }
 

@@ -240,7 +240,8 @@ static void set_lengths(work *w) {
   const fa_problem *p = w->p;
   const bool packed = fa_problem_is_varlen(p);
   w->q0 = packed ? p->cu_seqlens_q.v[w->b] : 0;
-  w->k0 = (packed ? p->cu_seqlens_k.v[w->b] : 0) + (p->leftpad_k.n ? p->leftpad_k.v[w->b] : 0);
+  w->k0 = (fa_problem_has_packed_keys(p) ? p->cu_seqlens_k.v[w->b] : 0) +
+          (p->leftpad_k.n ? p->leftpad_k.v[w->b] : 0);
   w->sq = packed ? p->cu_seqlens_q.v[w->b + 1] - w->q0 : p->seqlen_q;
   w->sk = slow_rows(p, w->in, w->b, 0, NULL, NULL, NULL);
 }

@@ -204,7 +204,7 @@ template <class C> FA_DEVICE void cache_large(const fa_cache_params &p) {
     const uint32_t other = k_tile + v_tile - stage;
     cp_async_wait<0>();
     sync_block(); /* K has arrived, and all are done with the tile before */
-    if (C::V_IN_K)
+    if constexpr (C::V_IN_K)
       load_large_k<C>(other, p, from, next, thread);
     else
       load_large_v<C>(v_tile, p, from, here, thread);

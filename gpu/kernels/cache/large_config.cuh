@@ -7,13 +7,14 @@
 
 namespace fa {
 
-/* V_IN_K: V is the first columns of K, which then lies in shared memory once for both. Everything else is chosen
- * at run time by the parameters.
+/* V_IN_K: V is the first columns of K, which then lies in shared memory once for both. MIXED: its rows are bytes, of numbers
+ * of 8 bits and elements (large_mixed.cuh). Everything else is chosen at run time by the parameters.
  *
  * In shared memory: Q, one tile of K and one of V (V_IN_K: two of K, in turn), P, and numbers of rows. */
-template <class T_, cache_shape SHAPE, bool V_IN_K_> struct cache_large_config {
+template <class T_, cache_shape SHAPE, bool V_IN_K_, class STORED = uint16_t> struct cache_large_config {
   typedef T_ T;
-  typedef uint16_t stored;
+  typedef STORED stored;
+  static constexpr bool MIXED = sizeof(STORED) == 1;
   static constexpr bool EIGHT = false;
   static constexpr int D = 576, DV = 512; /* the largest head dims */
   static constexpr bool PAGED = true, GENERAL = true, FEW = SHAPE == few_rows, V_IN_K = V_IN_K_;

@@ -6,7 +6,7 @@
 #define FA_GPU_KERNELS_CACHE_LARGE_LOAD_CUH
 
 #include "gpu/kernels/cache/large_lists.cuh"
-#include "gpu/kernels/cache/pipeline.cuh"
+#include "gpu/kernels/cache/large_mixed.cuh"
 
 namespace fa {
 
@@ -34,12 +34,6 @@ FA_DEVICE void load_large_q(const fa_cache_params &p, const cache_work_tile &wor
                    vec4{(v.x & keep) ^ flip, (v.y & keep) ^ flip, (v.z & keep) ^ flip, (v.w & keep) ^ flip});
   }
 }
-
-/* Where the rows are that a thread copies of a tile. */
-template <class C> struct large_rows {
-  static constexpr int N = cache_tile_copy<C>::ROWS;
-  int page[N], slot[N]; /* slot < 0: there is no such key, and nothing is read */
-};
 
 /* A key's slot is where a list says, or its number; with pages the rest is its place in one. */
 template <class C>
@@ -89,7 +83,10 @@ FA_DEVICE void load_large_tile(uint32_t tile, const fa_cache_params &p, const ui
 template <class C>
 FA_DEVICE void load_large_k(uint32_t tile, const fa_cache_params &p, const cache_source<C> &from,
                             const large_rows<C> &rows, int thread) {
-  load_large_tile<C, C::D>(tile, p, from.k, p.k_stride, rows, p.head_dim, large_chunks(p.head_dim, 32), thread);
+  if constexpr (C::MIXED)
+    load_mixed_tile<C>(tile, p, from, rows, large_chunks(p.head_dim, 32), thread);
+  else
+    load_large_tile<C, C::D>(tile, p, from.k, p.k_stride, rows, p.head_dim, large_chunks(p.head_dim, 32), thread);
 }
 template <class C>
 FA_DEVICE void load_large_v(uint32_t tile, const fa_cache_params &p, const cache_source<C> &from,
