@@ -94,7 +94,7 @@ def selected(o: argparse.Namespace) -> list[Case]:
         cases = [case for case in cases if o.feature in features_of(case)]
     chosen = [case for case in cases if is_for_goldens(case) and pairs_of(case) <= o.largest]
     if len(chosen) < len(cases):
-        print(f"left out: {len(cases) - len(chosen)} of {len(cases)} cases, which are larger or have no outputs of the reference")
+        print(f"left out: {len(cases) - len(chosen)} of {len(cases)} cases, which are larger, of 8 bits, or have no outputs of the reference")
     return chosen
 
 
