@@ -257,6 +257,10 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
     f.dk_noise = calloc((size_t)(c->out->t[FA_T_DK].n / c->d) + 1, sizeof *f.dk_noise);
     if (!f.dk_noise) goto out_of_memory;
   }
+  if (c->profile && c->profile->u_ds > 0) {
+    f.dk_lost = calloc((size_t)(c->out->t[FA_T_DK].n / c->d) + 1, sizeof *f.dk_lost);
+    if (!f.dk_lost) goto out_of_memory;
+  }
   if (fa_bound_heads_apart(c)) {
     f.parts_dk = calloc((size_t)c->out->t[FA_T_DK].n + 1, sizeof *f.parts_dk);
     f.parts_dv = calloc((size_t)c->out->t[FA_T_DV].n + 1, sizeof *f.parts_dv);
@@ -271,6 +275,7 @@ out_of_memory:
 out:
   fa_ref_team_free(&team);
   free(f.dk_noise);
+  free(f.dk_lost);
   free(f.parts_dk);
   free(f.parts_dv);
   fa_ref_blocks_free(&f.blocks);

@@ -39,6 +39,7 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
     b->row_extra[k] = row_extra(c, r, k, w);
     b->row_terms[k] = b->row_least[k] = 0;
     b->row_noise[k] = (fa_below_normal){0, 0};
+    b->row_lost[k] = false;
     b->row_delta[k] = (fa_bound_delta_sum){0};
   }
 }
@@ -62,6 +63,7 @@ void fa_bound_backward_tile_begin(const fa_ref_call *c, const fa_ref_rows *r, in
   b->overflows = b->ds_overflows = false;
   memset(b->terms, 0, (size_t)n * sizeof *b->terms);
   memset(b->exact, 0, (size_t)n * sizeof *b->exact);
+  memset(b->key_lost, 0, (size_t)n * sizeof *b->key_lost);
 }
 
 /* The error of a P of a row about which nothing is known, relative to it; e: what its exponent alone may do. Where that
@@ -179,7 +181,8 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   for (int64_t j = begin; j < end; ++j) /* dS overflows its narrow type: no bound */
     if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) {
       b->ge[k * n + j] = FA_GREATEST_WEIGHT;
-      b->ds_overflows |= c->p->scale == 0; /* infinity times 0 is NaN, and this is a number */
+      b->row_lost[k] = b->key_lost[j] = true; /* infinity, and NaN times a 0 of K or Q */
+      b->ds_overflows |= c->p->scale == 0;    /* infinity times 0 is NaN, and this is a number */
     }
 }
 
@@ -219,6 +222,7 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
   for (int64_t j = 0; j < n; ++j) {
     b->dk_terms[j0 + j] += b->terms[j] * most_q;
     b->dv_exact[j0 + j] += b->exact[j];
+    b->dk_lost[j0 + j] |= b->key_lost[j];
   }
 }
 
@@ -274,6 +278,7 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
     const bool alike = b->row_least[k] > 0 && fa_bound_is_alike(&b->row_spread[k], b->row_least[k]);
     settle(c, &t, b->dq1 + k * c->d, c->generic && !alike ? b->dq2 + k * c->d : NULL, b->dqe + k * c->d, dq,
            at, c->d);
+    if (b->row_lost[k]) fill_infinite(dq->accum + at, c->d);
     dq->scale[at / c->d] = (float)(b->row_terms[k] * b->unit_ds * most_k * fabs(c->p->scale));
   }
 }
@@ -287,7 +292,10 @@ void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t 
   clear(b->dv2, begin * c->dv, end * c->dv);
   clear(b->dk_terms, begin, end);
   clear(b->dv_exact, begin, end);
-  for (int64_t j = begin; j < end; ++j) b->dk_noise[j] = (fa_below_normal){0, 0};
+  for (int64_t j = begin; j < end; ++j) {
+    b->dk_noise[j] = (fa_below_normal){0, 0};
+    b->dk_lost[j] = false;
+  }
 }
 
 /* Until the head's last item is merged, the outputs hold raw sums: quant the worst case, noise the squares,
@@ -312,6 +320,7 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
     dk->scale[key] += b->dk_terms[j];
     dv->scale[key] += b->dv_exact[j];
     if (f->dk_noise) fa_below_normal_join(&f->dk_noise[key], &b->dk_noise[j]);
+    if (f->dk_lost) f->dk_lost[key] |= b->dk_lost[j];
   }
 }
 
@@ -356,6 +365,7 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
     if (f->dk_noise) tk.u_noise = u_noise * fa_below_normal_factor(&f->dk_noise[at_k / c->d]);
     settle(c, &tk, dk->quant + at_k, c->generic ? dk->noise + at_k : NULL, dk->accum + at_k, dk, at_k, c->d);
     settle(c, &tv, dv->quant + at_v, c->generic ? dv->noise + at_v : NULL, dv->accum + at_v, dv, at_v, c->dv);
+    if (f->dk_lost && f->dk_lost[at_k / c->d]) fill_infinite(dk->accum + at_k, c->d);
     add_partial_roundings(f, f->parts_dk, dk, at_k, c->d);
     add_partial_roundings(f, f->parts_dv, dv, at_v, c->dv);
   }

@@ -12,10 +12,11 @@ typedef struct fa_backward_job {
   fa_ref_scratch *scratch; /* [n_threads] */
   fa_bound_scratch *bound; /* [n_threads]; NULL: values only */
   const fa_rows *rows;
-  fa_ref_blocks blocks;       /* of a sample: its rows */
-  int64_t *first_item;        /* [batch + 1] */
-  fa_ref_order *order;        /* a queue per key/value head of a sequence */
-  fa_below_normal *dk_noise;  /* by key of dK; NULL unless they matter */
+  fa_ref_blocks blocks;      /* of a sample: its rows */
+  int64_t *first_item;       /* [batch + 1] */
+  fa_ref_order *order;       /* a queue per key/value head of a sequence */
+  fa_below_normal *dk_noise; /* by key of dK; NULL unless they matter */
+  bool *dk_lost;             /* the same: NaN and infinity of any sign may be right; NULL: dS is not narrow */
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
 } fa_backward_job;
 

@@ -47,9 +47,10 @@ typedef struct fa_bound_scratch {
   float *dv_exact;                          /* [sk]: squares of P near 1, which w2 excludes */
   float *terms, *exact;                     /* [FA_BLOCK_N] */
   fa_below_normal *dk_noise;                /* [sk]; where they matter */
-  float *max_k, *max_v;                     /* [sk]: largest magnitude of a key or value row */
-  float *row_k, *row_q;                     /* rotary: [sk, D], [FA_BLOCK_M, D] rounding uncertainty */
-  double *x;                                /* [FA_BLOCK_N] */
+  bool *dk_lost, *key_lost;      /* [sk], [FA_BLOCK_N]: some dS of the key is beyond its narrow type */
+  float *max_k, *max_v;          /* [sk]: largest magnitude of a key or value row */
+  float *row_k, *row_q;          /* rotary: [sk, D], [FA_BLOCK_M, D] rounding uncertainty */
+  double *x;                     /* [FA_BLOCK_N] */
   double steepest;               /* largest factor of dS from the score chain, over all pairs so far */
   bool overflows;                /* a narrow format of the kernel may, somewhere in the tile */
   bool ds_overflows;             /* the same of dS, which dV has no part in */
@@ -58,6 +59,7 @@ typedef struct fa_bound_scratch {
   double row_extra[FA_BLOCK_M];  /* part of the row's exponents */
   double row_terms[FA_BLOCK_M];  /* sum_j P (Z |dP| + |delta|), in unit_ds */
   fa_below_normal row_noise[FA_BLOCK_M];
+  bool row_lost[FA_BLOCK_M];    /* as key_lost, of the row */
   double row_least[FA_BLOCK_M]; /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread row_spread[FA_BLOCK_M];
   fa_bound_delta_sum row_delta[FA_BLOCK_M]; /* where delta is sum P dP */

@@ -203,7 +203,7 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   x->we[pair] = terms.we;
   x->g[pair] = terms.g;
   x->ge[pair] = overflows ? FA_GREATEST_WEIGHT : ge;
-  if (overflows && x->c->p->scale == 0) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
+  if (overflows) raise_flag(&x->found->flags, FA_JUDGE_OVERFLOW);
   x->w2[pair] = squares.w2;
   x->g2[pair] = squares.g2;
   x->e[pair] = terms.part;
