@@ -104,17 +104,30 @@ static bool is_of_stored_numbers(fa_fill fill) {
   return fill == FA_FILL_DENORMAL || fill == FA_FILL_NEAR_MAX || fill == FA_FILL_EDGES;
 }
 
+/* Whether some row that the number stands in is stored otherwise by a call that divides otherwise: rows of several sequences or
+ * heads, whose descales differ, may share memory. */
+static bool is_in_doubt(const fa_fill_row *row, fa_tensor_id cache, const int64_t *index, double value) {
+  const fa_problem *p = &row->c->problem;
+  const bool *shared = row->c->strides[row->id].expand;
+  const int64_t b0 = shared[0] ? 0 : row->b, b1 = shared[0] ? p->batch : row->b + 1;
+  const int64_t h0 = shared[2] ? 0 : row->h, h1 = shared[2] ? p->heads_kv : row->h + 1;
+  for (int64_t b = b0; b < b1; ++b)
+    for (int64_t h = h0; h < h1; ++h)
+      if (fa_quantised_doubt(p->quantized.dtype, value, fa_descale_of_row(p, row->set, cache, b, h, index)) >
+          0)
+        return true;
+  return false;
+}
+
 /* Numbers that the call will quantise: so that what is stored of them does not depend on how it divides. */
 static void avoid_doubt(const fa_fill_row *row, const fa_tensor *stored, const int64_t *index,
                         double *value) {
-  const fa_problem *p = &row->c->problem;
   const fa_tensor_id cache = row->id == FA_T_K_NEW ? FA_T_K : FA_T_V;
-  const double descale = fa_descale_of_row(p, row->set, cache, row->b, row->h, index);
   for (int64_t d = 0; d < stored->shape[stored->rank - 1]; ++d) {
     char bits[8];
     fa_store(stored->dtype, bits, value[d]);
     value[d] = fa_load(stored->dtype, bits);
-    while (fa_quantised_doubt(p->quantized.dtype, value[d], descale) > 0)
+    while (is_in_doubt(row, cache, index, value[d]))
       value[d] += copysign(2 * fa_half_ulp(stored->dtype, value[d]), value[d]);
   }
 }
