@@ -30,9 +30,10 @@ static bool has_coarse_bound(const fa_verdict *v) {
 
 /* NaN counts as far apart. */
 static double ratios_apart(const fa_verdict *x, const fa_verdict *y) {
-  const double a = x->worst_ratio, b = y->worst_ratio;
-  const double apart = fabs(a - b) / fmax(fmax(a, b), FA_RATIO_NOISE);
   if (has_coarse_bound(x) || has_coarse_bound(y)) return 0;
+  if (isnan(x->worst_ratio) || isnan(y->worst_ratio)) return INFINITY;
+  const double a = fmax(x->worst_ratio, FA_RATIO_NOISE), b = fmax(y->worst_ratio, FA_RATIO_NOISE);
+  const double apart = fabs(a - b) / fmax(a, b);
   return apart >= 0 ? apart : INFINITY;
 }
 

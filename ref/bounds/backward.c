@@ -123,6 +123,14 @@ static void overflow_dp(const fa_ref_call *c, fa_bound_scratch *b, int64_t at, i
   for (int64_t j = at; j < at + n; ++j) b->overflows |= operands || !(b->d[j] * unit <= most);
 }
 
+/* Whether dS itself is more than its narrow type holds: a kernel then has infinity, and NaN where K or Q is 0. Not where only
+ * its bound is, because nothing is known of P: there NaN is wrong. */
+static bool is_beyond(const fa_row_gradient *row, int64_t j, float most) {
+  const double z = row->z ? row->z[j] : 1, slope = row->cap ? row->cap[j] : 1;
+  const double ds = row->p[j] * fabs(z * row->dp[j] - row->delta) * slope * row->per_unit;
+  return row->e[j] < 1 && ds * (1 + row->e[j]) * 1.001 > most;
+}
+
 void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_ref_scratch *w,
                            fa_bound_scratch *b, int64_t k, int64_t n, int64_t begin, int64_t end) {
   const fa_profile *p = c->profile;
@@ -181,8 +189,8 @@ void fa_bound_backward_row(const fa_ref_call *c, const fa_rows *rows, const fa_r
   for (int64_t j = begin; j < end; ++j) /* dS overflows its narrow type: no bound */
     if (!(b->g[k * n + j] + b->ge[k * n + j] <= most)) {
       b->ge[k * n + j] = FA_GREATEST_WEIGHT;
-      b->row_lost[k] = b->key_lost[j] = true; /* infinity, and NaN times a 0 of K or Q */
-      b->ds_overflows |= c->p->scale == 0;    /* infinity times 0 is NaN, and this is a number */
+      if (is_beyond(&row, j - begin, most)) b->row_lost[k] = b->key_lost[j] = true;
+      b->ds_overflows |= c->p->scale == 0; /* infinity times 0 is NaN, and this is a number */
     }
 }
 

@@ -31,7 +31,8 @@ FA_BOTH void fa_below_normal_join(fa_below_normal *to, const fa_below_normal *fr
 
 /* What the noise of a sum over these dS is multiplied by. */
 FA_BOTH double fa_below_normal_factor(const fa_below_normal *x) {
-  return x->all > 0 ? sqrt(1 + (double)x->more / x->all) : 1;
+  const double share = (double)x->more / x->all;
+  return x->all > 0 && share < INFINITY ? sqrt(1 + share) : 1; /* unknown: bounds say so */
 }
 
 #endif
