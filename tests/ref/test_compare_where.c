@@ -21,6 +21,9 @@ static int32_t cu[] = {0, 37, 37, 101, 229, 300}; /* lengths 37, 0, 64, 128, 71 
 static bool residue(const place *p) {
   return p->x % 64 == 63 && p->h == 1;
 }
+static bool two_of_four(const place *p) {
+  return p->x == 1 || p->x == 4 || p->x == 9 || p->x == 12;
+}
 static bool half_tile(const place *p) {
   return p->x % 128 >= 64 && p->h == 3;
 }
@@ -100,6 +103,8 @@ static const planted cases[] = {
     {"every bad row has q == 0: all 128 elements there", FA_T_O, first_row, 0, 2, 32, 4, 16},
     {"every bad row has q >= 1: all 3968 elements there", FA_T_O, not_first_row, 0, 2, 32, 4, 16},
     {"every bad row has q % 64 in 16..31: all 4096 elements there", FA_T_O, warp_slice, 0, 2, 256, 4, 8},
+    /* of 4, and of 8 in 1..4, which admits as many positions and takes more words */
+    {"every bad row has q % 4 < 2: 1024 of 2048 elements there", FA_T_O, two_of_four, 0, 1, 16, 4, 64},
     {"539 of 8192 elements, nothing in common", FA_T_O, scattered, 0, 2, 128, 4, 8},
     {"every bad row has q % 128 == 127: 16 of 32 elements there", FA_T_O, every_256th, 0, 1, 1024, 1, 4},
     {"7653 of 8192 elements, all over", FA_T_O, most, 0, 2, 128, 4, 8},
