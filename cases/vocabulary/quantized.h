@@ -46,8 +46,8 @@ typedef struct fa_quantized {
       quantizes_new; /* new keys and values of a cache have the problem's type, and the call stores them in 8 bits */
 } fa_quantized;
 
-const char *
-fa_descale_per_name(fa_descale_per per); /* "tensor", "head", "token", "page", "tile"; "?" out of range */
+/* "tensor", "head", "token", "page", "tile"; "?" out of range */
+const char *fa_descale_per_name(fa_descale_per per);
 const char *fa_descale_values_name(fa_descale_values values); /* "any", "powers", "one"; "?" out of range */
 
 #endif

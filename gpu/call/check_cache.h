@@ -7,7 +7,6 @@
 /* The largest of the kernels over a cache; larger ones, and other rows, are for those of ordinary keys. */
 #define FA_CACHE_MAX_HEAD_DIM 576
 #define FA_CACHE_MAX_HEAD_DIM_V 512
-#define FA_CACHE_MIXED_TILE 128 /* columns that share a descale, where rows mix types */
 
 /* Checks sizes, numbers and features: everything that needs no tensors; of a pointer only whether it is
  * NULL. */

@@ -1,6 +1,7 @@
 /* What calls over a cache of 8 bits may ask for. */
 #include "gpu/call/check.h"
 #include "gpu/call/check_cache.h"
+#include "gpu/kernels/params/cache.h"
 
 /* A feature that their kernels have not, in words; NULL: none. */
 static const char *beyond(const fa_attention *a, const fa_inference *kv) {

@@ -3,14 +3,11 @@
 # elements. Skipped without a GPU.
 # usage: test_twice.sh FA-VERIFY [CASES of each profile]
 set -uo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/../support/gpu.sh"
 verify=$1 count=${2:-300}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-why=$("$verify" list backends | grep -A1 '^cuda ' | sed -n 's/.*not usable: //p')
-if [ -n "$why" ]; then
-  echo "skipped: $why"
-  exit 77
-fi
+skip_for "$(why_no_gpu "$verify")"
 
 judge() { # PROFILE REPORT
   "$verify" random --profile "$1" --count "$count" --seed 23 --backend ref-f32 --judge cuda --no-progress -q --report "$work/$2" >"$work/out" 2>&1

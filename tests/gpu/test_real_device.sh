@@ -2,14 +2,11 @@
 # The cuda backend on a real GPU: the case files of its families, and random cases. Skipped without a GPU.
 # usage: test_real_device.sh FA-VERIFY [SECONDS of random cases of each profile]
 set -uo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/../support/gpu.sh"
 verify=$1 seconds=${2:-10}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-why=$("$verify" list backends | grep -A1 '^cuda ' | sed -n 's/.*not usable: //p')
-if [ -n "$why" ]; then
-  echo "skipped: $why"
-  exit 77
-fi
+skip_for "$(why_no_gpu "$verify")"
 "$verify" list backends | grep -A1 '^cuda '
 rc=0
 for name in causal varlen window dropout edge alibi softcap gqa headdim memeff kvcache; do

@@ -3,16 +3,14 @@
 # time, so that they share launches, and over recorded runs. First each tool has to see a planted fault. Skipped without a GPU or the tool.
 # usage: judge.sh FA-VERIFY [COMPUTE-SANITIZER]     from the top of the source tree
 set -uo pipefail
+. "$(dirname -- "${BASH_SOURCE[0]}")/../support/gpu.sh"
 verify=$(realpath "$1") sanitizer=${2:-compute-sanitizer}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-why=$("$verify" list backends | grep -A1 '^cuda ' | sed -n 's/.*not usable: //p')
+why=$(why_no_gpu "$verify")
 command -v "$sanitizer" >/dev/null || why="no compute-sanitizer"
 command -v nvcc >/dev/null || why="no nvcc, for the planted faults"
-if [ -n "$why" ]; then
-  echo "skipped: $why"
-  exit 77
-fi
+skip_for "$why"
 "$sanitizer" --help | grep -q dump-kernel-launches && launches=--dump-kernel-launches || launches=
 
 tell() { # TOOL LOG COMMAND...: its exit status is 9 where the tool reports something

@@ -14,8 +14,6 @@ template <class C> struct large_rows {
   int page[N], slot[N]; /* slot < 0: there is no such key, and nothing is read */
 };
 
-constexpr int MIXED_TILE = 128; /* columns that share a descale */
-
 /* Four bytes at any address; aligned: at a multiple of 4. */
 FA_DEVICE uint32_t mixed_word(const uint8_t *from, int aligned) {
   if (aligned) return load_global(reinterpret_cast<const uint32_t *>(from));
@@ -33,14 +31,15 @@ template <class T> FA_DEVICE uint32_t mixed_pair(uint32_t bytes, float by, T to)
 
 /* Eight columns of a row, from `column` on. */
 template <class C> FA_DEVICE vec4 mixed_columns(const fa_cache_params &p, const uint8_t *row, int column) {
-  const uint8_t *const descales = row + p.head_dim_v, *const others = descales + p.head_dim_v / MIXED_TILE * 4;
+  const uint8_t *const descales = row + p.head_dim_v;
+  const uint8_t *const others = descales + p.head_dim_v / FA_CACHE_MIXED_TILE * 4;
   if (column >= p.head_dim_v) {
     const uint8_t *const at = others + (column - p.head_dim_v) * 2;
     return vec4{mixed_word(at, p.aligned), mixed_word(at + 4, p.aligned), mixed_word(at + 8, p.aligned),
                 mixed_word(at + 12, p.aligned)};
   }
   typename C::T t;
-  const float by = as_float(mixed_word(descales + column / MIXED_TILE * 4, p.aligned));
+  const float by = as_float(mixed_word(descales + column / FA_CACHE_MIXED_TILE * 4, p.aligned));
   const uint32_t low = mixed_word(row + column, p.aligned), high = mixed_word(row + column + 4, p.aligned);
   return vec4{mixed_pair(low, by, t), mixed_pair(low >> 16, by, t), mixed_pair(high, by, t), mixed_pair(high >> 16, by, t)};
 }

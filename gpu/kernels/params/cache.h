@@ -26,6 +26,8 @@ typedef struct fa_cache_divisor {
   int shift;
 } fa_cache_divisor;
 
+#define FA_CACHE_MIXED_TILE 128 /* columns of a row that mixes types (gpu/fa.h, mixed_rows) that share a descale */
+
 /* Of caches of 8 bits: what is stored times its descale is the value. NULL: 1. */
 typedef struct fa_cache_descales {
   const float *k, *v;
@@ -37,8 +39,7 @@ typedef struct fa_cache_descales {
 
 /* A sequence has less than 2^30 rows and keys (checked by the host); offsets are 64-bit. */
 typedef struct fa_cache_params {
-  const uint16_t *q, *k,
-      *v; /* f16 or bf16 patterns; k and v of 8 bits, or rows of k that mix types (gpu/fa.h,
+  const uint16_t *q, *k, *v; /* f16 or bf16 patterns; k and v of 8 bits, or rows of k that mix types (gpu/fa.h,
                                 mixed_rows): bytes, which their strides count */
   uint16_t *o;
   float *lse; /* natural logarithm */
@@ -46,14 +47,14 @@ typedef struct fa_cache_params {
    * slot. lse has no head_dim. */
   fa_kernel_strides q_stride, k_stride, v_stride, o_stride, lse_stride;
   int batch, seqlen_q, heads_q, heads_kv, heads_per_kv; /* packed queries: seqlen_q is the longest's */
-  const int32_t *cu_seqlens_q;  /* [batch + 1]: sequence b has rows cu[b] .. cu[b+1]-1; NULL: not packed */
-  const int32_t *cu_seqlens_k;  /* the same of keys; only with cu_seqlens_q, and without pages and n_new */
-  int64_t rows_of_head;         /* seqlen_q, or all rows of packed queries */
-  int head_dim;                 /* of q, k, v and o: a multiple of 8, at most the kernel's;
+  const int32_t *cu_seqlens_q; /* [batch + 1]: sequence b has rows cu[b] .. cu[b+1]-1; NULL: not packed */
+  const int32_t *cu_seqlens_k; /* the same of keys; only with cu_seqlens_q, and without pages and n_new */
+  int64_t rows_of_head;        /* seqlen_q, or all rows of packed queries */
+  int head_dim;                               /* of q, k, v and o: a multiple of 8, at most the kernel's;
                                                  for the combine: of o */
-  int seqlen_k;                 /* keys before the append if cache_seqlens is NULL */
-  int n_new;                    /* keys appended before this kernel runs; they count too */
-  const int32_t *cache_seqlens; /* [batch], lengths before the append; or NULL */
+  int seqlen_k;                               /* keys before the append if cache_seqlens is NULL */
+  int n_new;                                  /* keys appended before this kernel runs; they count too */
+  const int32_t *cache_seqlens;               /* [batch], lengths before the append; or NULL */
   const int32_t *cache_batch_idx, *leftpad_k; /* [batch], or NULL */
   const int32_t *block_table;                 /* NULL: not paged */
   int64_t table_stride;                       /* elements from one sequence's pages to the next one's */
@@ -61,33 +62,30 @@ typedef struct fa_cache_params {
   fa_cache_divisor page;                      /* fa_cache_divisor_of(page_size); {0, 0} without pages */
   int window_left, window_right;              /* around the diagonal; -1 = unbounded; causal: -1, 0 */
   int top_left; /* the diagonal has row i at the i-th key that is not hidden, else the last row at the last key */
-  float scale;                /* of the scores; >= 0 here: score_sign has the sign */
-  float scale_log2;           /* scale * log2(e) */
-  float score_sign;           /* sign of the scale: 1, -1, or 0 (then `scale` is 1) */
-  float softcap;              /* 0 = off; only the general kernels read these */
-  const float *alibi_slopes;  /* NULL = off; [batch][heads_q] or [heads_q] */
-  int64_t alibi_batch_stride; /* 0 for [heads_q] */
-  float empty_lse;            /* LSE of a fully masked row */
-  int aligned;                /* all rows of q, k, v, o begin on 16 bytes; only the general kernels read it */
-  int n_splits;               /* >= 1 */
+  float scale;                                /* of the scores; >= 0 here: score_sign has the sign */
+  float scale_log2;                           /* scale * log2(e) */
+  float score_sign;                           /* sign of the scale: 1, -1, or 0 (then `scale` is 1) */
+  float softcap;                              /* 0 = off; only the general kernels read these */
+  const float *alibi_slopes;                  /* NULL = off; [batch][heads_q] or [heads_q] */
+  int64_t alibi_batch_stride;                 /* 0 for [heads_q] */
+  float empty_lse;                            /* LSE of a fully masked row */
+  int aligned;  /* all rows of q, k, v, o begin on 16 bytes; only the general kernels read it */
+  int n_splits; /* >= 1 */
   float *partial_o, *partial_lse; /* 32-byte aligned; NULL with one split */
   int chunk; /* a row sees no key before the chunk of its diagonal, counted from the first that is not masked
                 by leftpad_k; 0: no chunks */
-  const uint8_t
-      *mask_bits; /* NULL, or bits as in fa_attention_params, of keys that leftpad_k does not mask; only
+  const uint8_t *mask_bits; /* NULL, or bits as in fa_attention_params, of keys that leftpad_k does not mask; only
                                the general kernels read them */
   const int32_t *mask_indptr;
   const float *sinks; /* as in fa_attention_params; the combine and the general kernels read them */
   int sinks_in_lse, lse_padded;
   int head_dim_v; /* of v and o: a multiple of 8; only the kernels of large head dims read it, for others it is
                      head_dim */
-  const int32_t
-      *topk_indices; /* NULL, or lists of topk keys of each query row: slots, counted through all pages, or
+  const int32_t *topk_indices; /* NULL, or lists of topk keys of each query row: slots, counted through all pages, or
                                   in a sequence without them; below 0, and no key of that sequence: none. Instead of
                                   masks and leftpad_k */
-  const int32_t *topk_length; /* [batch]: of whose lists only so many first entries count; NULL: all */
-  int64_t
-      topk_batch_stride; /* elements from one sequence's first list to the next one's; packed queries: 0 */
+  const int32_t *topk_length;  /* [batch]: of whose lists only so many first entries count; NULL: all */
+  int64_t topk_batch_stride;   /* elements from one sequence's first list to the next one's; packed queries: 0 */
   int topk;
   fa_cache_descales descale; /* only the kernels of caches of 8 bits read it */
 } fa_cache_params;
@@ -118,7 +116,7 @@ typedef struct fa_cache_append_params {
   fa_kernel_strides to_stride[FA_CACHE_PARTS]; /* of the caches, batch: between cache rows or pages; row:
                                                   between slots */
   int rows[FA_CACHE_PARTS];                    /* of a sequence: seqlen_q, or the number of new keys */
-  const int32_t *cu_seqlens_q; /* packed queries: as in fa_cache_params; their copy is packed too */
+  const int32_t *cu_seqlens_q;                 /* packed queries: as in fa_cache_params; their copy is packed too */
   int heads[FA_CACHE_PARTS];
   int aligned[FA_CACHE_PARTS]; /* rows begin on 16 bytes on both sides */
   int first_part;
@@ -133,7 +131,7 @@ typedef struct fa_cache_append_params {
   int rotary_dim;                  /* 0: no rotation; even */
   int rotary_interleaved; /* a pair is two neighbouring elements; else elements rotary_dim / 2 apart */
   int queries_move;       /* row i of q is i positions after the first row; else all are at the first row's */
-  int quantises; /* to a cache of 8 bits: new keys and values have 16; else they are bytes, as the caches are.
+  int quantises;             /* to a cache of 8 bits: new keys and values have 16; else they are bytes, as the caches are.
                                 Strides count elements on both sides */
   fa_cache_descales descale; /* of sequences; read where it quantises */
 } fa_cache_append_params;
@@ -142,8 +140,7 @@ typedef struct fa_cache_append_params {
 
 #define FA_CACHE_GATHER_THREADS 128
 #define FA_CACHE_GATHER_MAX_GRID_X 4096
-#define FA_CACHE_GATHER_PAST                                                                                 \
-  256 /* rows past a sequence's keys that are set to 0: kernels load whole tiles, of less */
+#define FA_CACHE_GATHER_PAST 256 /* rows past a sequence's keys that are set to 0: kernels load whole tiles, of less */
 
 /* What the kernels of ordinary keys need to attend to a cache: how many keys each sequence has, and, where these do not lie as
  * their strides could say (in pages, in rows of another order, beside packed queries), a copy of them, in which key j of
@@ -152,14 +149,13 @@ typedef struct fa_cache_append_params {
 typedef struct fa_cache_gather_params {
   const uint16_t *from[2]; /* the K and V caches */
   uint16_t *to[2];         /* [batch][slots][heads][columns], dense; NULL: nothing is copied */
-  fa_kernel_strides from_stride
-      [2]; /* in units of 16 bits, like columns; batch: between cache rows or pages; row: between slots */
-  int columns[2];                 /* of K and V: what a head's row takes */
-  int aligned[2];                 /* the cache's rows begin on 16 bytes, and are whole multiples of them */
-  int heads, slots;               /* slots: the most keys that a sequence may have */
-  int n_new;                      /* keys that were appended before this kernel runs; they count too */
-  const int32_t *cache_seqlens;   /* [batch], lengths before the append */
-  const int32_t *cache_batch_idx; /* as in fa_cache_params, like the next three */
+  fa_kernel_strides from_stride[2]; /* in units of 16 bits, like columns; batch: between cache rows or pages; row: between slots */
+  int columns[2];                   /* of K and V: what a head's row takes */
+  int aligned[2];                   /* the cache's rows begin on 16 bytes, and are whole multiples of them */
+  int heads, slots;                 /* slots: the most keys that a sequence may have */
+  int n_new;                        /* keys that were appended before this kernel runs; they count too */
+  const int32_t *cache_seqlens;     /* [batch], lengths before the append */
+  const int32_t *cache_batch_idx;   /* as in fa_cache_params, like the next three */
   const int32_t *block_table;
   int64_t block_table_stride;
   int page_size;
