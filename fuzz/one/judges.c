@@ -56,6 +56,7 @@ fa_status fa_judges_ask(fa_judge_choice choice, fa_judge_config *config, fa_resu
   config->both = choice == FA_JUDGE_BY_BOTH || choice == FA_JUDGE_BY_HOST;
   if (choice == FA_JUDGE_BY_CPU) return FA_OK;
   const fa_status status = ask_known(&config->machine, &r->judged.broken, &why);
+  if (status == FA_ERR_INPUT) return fa_fail(err, FA_ERR_INPUT, "%s", why.text);
   if (status == FA_ERR_IO || status == FA_ERR_MEMORY)
     snprintf(r->judged.left, sizeof r->judged.left, "%.*s", FA_LEFT_TEXT - 1, why.text);
   else if (status != FA_OK && (choice != FA_JUDGE_BY_AUTO || r->judged.broken))

@@ -41,6 +41,7 @@ const fa_fact fa_environment[] = {
     {"FA_CACHE_DIR, XDG_CACHE_HOME, HOME",
      "where compiled kernels are kept: FA_CACHE_DIR, or XDG_CACHE_HOME/fa-verify, or HOME/.cache/fa-verify"},
     {"FA_CACHE_MEGABYTES", "how many megabytes of them are kept (256)"},
+    {"FA_JUDGE_WIDE_FROM", "from how many pairs a launch on the GPU's judge takes large tiles (8388608); for tests"},
     {"CUDA_MODULE_LOADING", "whether the GPU's judge loads its kernels at once, where it is set (EAGER)"},
     {"CUDA_DEVICE_MAX_CONNECTIONS", "hardware queues of a worker's CUDA context, where it is set (1)"},
     {"FA_VERIFY_BLAS_CORE, OPENBLAS_CORETYPE",

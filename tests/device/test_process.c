@@ -216,5 +216,7 @@ int main(void) {
   test_killed();
   test_none(&nowhere, FA_ERR_UNSUPPORTED, "no such machine");
   test_none(&never, FA_ERR_IO, "the judge's process did not answer");
+  setenv("FA_JUDGE_WIDE_FROM", "2x", 1);
+  test_none(&fa_judge_machines_host, FA_ERR_INPUT, "FA_JUDGE_WIDE_FROM=2x: how many pairs, 1 or more");
   return check_done();
 }

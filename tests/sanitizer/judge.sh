@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # compute-sanitizer over the kernels of the judge on a GPU: its four tools at once over cases that come to every kernel, four calls at a
-# time, so that they share launches, and over recorded runs. First each tool has to see a planted fault. Skipped without a GPU or the tool.
+# time, so that they share launches, and once more in large tiles, and over recorded runs. First each tool has to see a planted fault.
+# Skipped without a GPU or the tool.
 # usage: judge.sh FA-VERIFY [COMPUTE-SANITIZER]     from the top of the source tree
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../support/gpu.sh"
@@ -46,6 +47,7 @@ over() { # TOOL FAULT: all that it has to see. The arithmetic of float32_softcap
   watch "$1" softcap run --backend host $cases --filter ^float32_softcap$
   watch "$1" recorded check --judge both tests/golden/recorded-flash.safetensors
   watch "$1" cases run --backend ref-f32 $cases
+  FA_JUDGE_WIDE_FROM=1 watch "$1" wide run --backend ref-f32 $cases
 }
 
 seen() { # those names in kernels.def that are not in the list of launches

@@ -1,6 +1,7 @@
 // One fault for each tool of compute-sanitizer, in a process that is forked as the judge's is and in a kernel whose name begins as
 // those of the judge's kernels do: what judge.sh must see before its silence means anything.
-//   planted 1: a write behind an array; 2: a read of what nobody wrote; 3: a race in shared memory; 4: a barrier that some pass by
+//   planted 1: a write behind an array; 2: a read of what nobody wrote; 3: a race in shared memory; 4: a barrier that the warps of
+// a block come to by different instructions
 #include <cstdio>
 #include <cstdlib>
 #include <sys/wait.h>
@@ -14,7 +15,15 @@ extern "C" __global__ void fa_judge_entry_planted(int fault, int *words) {
   shared[i] = i;
   if (fault != 3) __syncthreads();
   words[i] += shared[63 - i];
-  if (fault == 4 && i < 16) __syncthreads();
+  if (fault != 4) return;
+  if (i < 32) {
+    words[i] *= 3;
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    words[63 - i] += 1;
+  } else {
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    words[i] ^= 5;
+  }
 }
 
 static int run(int fault) {
