@@ -1,4 +1,5 @@
 #include "report/compare.h"
+#include "cases/base/count.h"
 #include "report/printed.h"
 
 #include <cjson/cJSON.h>
@@ -218,7 +219,7 @@ fa_status fa_report_compare(const cJSON *a, const cJSON *b, const char *path_a, 
 }
 
 int64_t fa_report_new_failures(const cJSON *comparison) {
-  return (int64_t)fa_report_number(fa_report_at(comparison, "counts"), "new");
+  return fa_count_at(fa_report_at(comparison, "counts"), "new");
 }
 
 /* ---- as text ---- */

@@ -1,4 +1,5 @@
 #include "report/journal_line.h"
+#include "cases/base/count.h"
 #include "cases/codec/json.h"
 
 #include "report/kernels.h"
@@ -93,9 +94,7 @@ static fa_status read_line(cJSON *o, fa_report_line *out, fa_error *err) {
   if (!(out->elapsed >= 0)) return fa_fail(err, FA_ERR_INPUT, "$.elapsed: a number >= 0 is needed");
   out->item = (int64_t)item;
   fa_report_read_judged(o, brief);
-  const cJSON *draw = cJSON_GetObjectItemCaseSensitive(o, "draw");
-  if (cJSON_IsNumber(draw) && draw->valuedouble > 0 && draw->valuedouble < 9e15)
-    brief->draw = (int64_t)draw->valuedouble;
+  brief->draw = fa_count_at(o, "draw");
   brief->malformed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "malformed"));
   brief->backward_left_out = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "backward_left_out"));
   fa_sampled_read(o, &brief->sampled.asked, NULL); /* none: the line is of no use for more than counting */

@@ -2,6 +2,7 @@
 #include "report/json.h"
 
 #include "cases/base/atomic_file.h"
+#include "cases/base/count.h"
 #include "cases/tensors/table.h"
 #include "report/kernels.h"
 #include "report/printed.h"
@@ -88,12 +89,12 @@ void fa_report_read_summary(const cJSON *root, fa_summary *out) {
                 {"sampled", &out->sampled}};
   memset(out, 0, sizeof *out);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i)
-    *fields[i].n = (int64_t)fa_report_number(counts, fields[i].key);
+    *fields[i].n = fa_count_at(counts, fields[i].key);
   fa_judged_counts_read(counts, &out->judged);
   cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(counts, "skip_reasons")) {
     if (out->n_reasons == FA_SKIP_REASONS || !cJSON_IsNumber(reason) || !reason->string) continue;
     snprintf(out->reason[out->n_reasons].text, sizeof out->reason[0].text, "%s", reason->string);
-    out->reason[out->n_reasons++].n = (int64_t)reason->valuedouble;
+    out->reason[out->n_reasons++].n = fa_count_of(reason);
   }
   fa_kernel_counts_add_cases(&out->kernels, cJSON_GetObjectItemCaseSensitive(root, "cases"));
 }
@@ -102,7 +103,7 @@ void fa_report_read_judged(const cJSON *entry, fa_result *brief) {
   const cJSON *ratio;
   snprintf(brief->features, sizeof brief->features, "%s", fa_report_string(entry, "features"));
   snprintf(brief->shape, sizeof brief->shape, "%s", fa_report_string(entry, "shape"));
-  brief->passes = (unsigned)fa_report_number(entry, "passes") & (FA_PASS_FORWARD | FA_PASS_BACKWARD);
+  brief->passes = (unsigned)fa_count_at(entry, "passes") & (FA_PASS_FORWARD | FA_PASS_BACKWARD);
   cJSON_ArrayForEach(ratio, cJSON_GetObjectItemCaseSensitive(entry, "ratios")) {
     for (int id = 0; ratio->string && id < FA_T_COUNT; ++id) {
       const char *name = fa_tensor_id_name((fa_tensor_id)id);

@@ -1,5 +1,6 @@
 #include "fuzz/cli/repeat.h"
 
+#include "cases/base/count.h"
 #include "fuzz/one/failure_word.h"
 #include "report/json.h"
 #include "report/printed.h"
@@ -33,8 +34,7 @@ static fa_status take_mode(fa_repeat *r, const char *path, fa_error *err) {
   fa_cli *cli = &r->cli;
   cli->secret = text_or_null(u, "secret");
   cli->arithmetic = text_or_null(fa_report_at(u, "arithmetic"), "name");
-  const cJSON *memory = fa_report_at(u, "memory_limit_bytes");
-  cli->memory_limit = cJSON_IsNumber(memory) && memory->valuedouble > 0 ? (int64_t)memory->valuedouble : 0;
+  cli->memory_limit = fa_count_at(u, "memory_limit_bytes");
   if (cJSON_GetArraySize(differ) > 0 || !cli->secret)
     return fa_fail(
         err, FA_ERR_INPUT,
@@ -109,8 +109,7 @@ fa_status fa_repeat_open(const fa_cli *cli, fa_repeat *out, fa_error *err) {
 }
 
 int64_t fa_repeat_number(const cJSON *failure) {
-  const cJSON *number = fa_report_at(failure, "item");
-  return cJSON_IsNumber(number) && number->valuedouble >= 0 ? (int64_t)number->valuedouble : 0;
+  return fa_count_at(failure, "item");
 }
 
 void fa_repeat_free(fa_repeat *r) {

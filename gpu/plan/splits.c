@@ -21,10 +21,11 @@ static double time_of(const fa_cache_work *load, int64_t splits) {
   const int64_t key_blocks = quotient_up(load->key_blocks, splits), busiest = quotient_up(blocks, processors);
   const double from_memory = BYTES_PER_NS * (double)processors;
   const int64_t from_there = load->sharing > 1 ? quotient_up(load->tiles, load->sharing) : load->tiles;
-  const double memory = (double)(from_there * load->key_blocks * load->block_bytes) / from_memory;
+  const double memory =
+      (double)from_there * (double)load->key_blocks * (double)load->block_bytes / from_memory;
   const double of_block =
       load->block_ns > 0 ? (double)load->block_ns : (double)load->block_bytes / MOST_BYTES_PER_NS;
-  const double processor = (double)(busiest * key_blocks) * of_block;
+  const double processor = (double)busiest * (double)key_blocks * of_block;
   const double fetching = memory > processor ? memory : processor;
   const double rounds = (double)quotient_up(blocks, processors * load->blocks_per_processor);
   const double of_split = SPLIT_NS + 2.0 * (double)load->part_bytes / from_memory; /* written, and read */

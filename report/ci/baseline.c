@@ -1,5 +1,6 @@
 #include "report/ci/baseline.h"
 
+#include "cases/base/count.h"
 #include "cases/tensors/table.h"
 #include "report/compare.h"
 #include "report/json.h"
@@ -65,7 +66,7 @@ static bool take_entry(fa_baseline *b, const cJSON *entry, const cJSON *failure)
   *x = (before){.name = strdup(fa_report_string(entry, "name")),
                 .backend = strdup(fa_report_string(entry, "backend")),
                 .place = b->n,
-                .passes = (unsigned)fa_report_number(entry, "passes"),
+                .passes = (unsigned)fa_count_at(entry, "passes"),
                 .was = fa_compared_of_entry(entry, failure)};
   x->was.seconds = fa_report_number(entry, "seconds_subject");
   snprintf(x->record, sizeof x->record, "%s", fa_report_string(entry, "record"));

@@ -1,5 +1,6 @@
 #include "report/judges/record.h"
 
+#include "cases/base/count.h"
 #include "cases/base/figures.h"
 
 #include <cjson/cJSON.h>
@@ -99,23 +100,19 @@ void fa_judged_counts_add(cJSON *summary, const fa_judged_counts *c) {
   cJSON_AddNumberToObject(data, "failed", (double)c->made_failed);
 }
 
-static int64_t number_at(const cJSON *o, const char *key) {
-  return (int64_t)double_at(o, key);
-}
-
 /* Adds to what c has. */
 static void read_counts(const cJSON *summary, fa_judged_counts *c) {
   const cJSON *judges = cJSON_GetObjectItemCaseSensitive(summary, "judges"), *one;
   const cJSON *data = cJSON_GetObjectItemCaseSensitive(judges, "data");
-  c->gpu += number_at(judges, "gpu");
-  c->both += number_at(judges, "both");
+  c->gpu += fa_count_at(judges, "gpu");
+  c->both += fa_count_at(judges, "both");
   c->apart = fmax(c->apart, double_at(judges, "ratios_apart"));
-  c->made_gpu += number_at(data, "gpu");
-  c->made_failed += number_at(data, "failed");
+  c->made_gpu += fa_count_at(data, "gpu");
+  c->made_failed += fa_count_at(data, "failed");
   cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(judges, "left_to_cpu")) {
     if (!cJSON_IsNumber(one) || !one->string) continue;
-    c->cpu += (int64_t)one->valuedouble;
-    count_left(c, one->string, (int64_t)one->valuedouble);
+    c->cpu += fa_count_of(one);
+    count_left(c, one->string, fa_count_of(one));
   }
 }
 

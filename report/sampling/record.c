@@ -1,5 +1,6 @@
 #include "report/sampling/record.h"
 
+#include "cases/base/count.h"
 #include "cases/base/figures.h"
 
 #include <cjson/cJSON.h>
@@ -54,19 +55,14 @@ void fa_sampled_add(cJSON *entry, const fa_sampled *s) {
   add_found(o, "strips_found", s->strips);
 }
 
-static int64_t count_of(const cJSON *o, const char *key) {
-  const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
-  return cJSON_IsNumber(n) ? (int64_t)n->valuedouble : 0;
-}
-
 void fa_sampled_entry_text(const cJSON *entry, char text[FA_SAMPLED_TEXT]) {
   const cJSON *o = cJSON_GetObjectItemCaseSensitive(entry, "sample");
-  fa_sampled s = {.rows = count_of(o, "rows"),
-                  .strips = count_of(o, "strips"),
-                  .of_rows = count_of(o, "of_rows"),
-                  .of_strips = count_of(o, "of_strips"),
-                  .odd_rows = count_of(o, "odd_rows"),
-                  .odd_strips = count_of(o, "odd_strips")};
+  fa_sampled s = {.rows = fa_count_at(o, "rows"),
+                  .strips = fa_count_at(o, "strips"),
+                  .of_rows = fa_count_at(o, "of_rows"),
+                  .of_strips = fa_count_at(o, "of_strips"),
+                  .odd_rows = fa_count_at(o, "odd_rows"),
+                  .odd_strips = fa_count_at(o, "odd_strips")};
   if (fa_sampled_read(entry, &s.asked, NULL) != FA_OK) s.asked = (fa_sample){0};
   fa_sampled_text(&s, text);
 }

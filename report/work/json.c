@@ -1,5 +1,7 @@
 #include "report/work/json.h"
 
+#include "cases/base/count.h"
+
 #include <cjson/cJSON.h>
 
 #include <stdbool.h>
@@ -29,9 +31,5 @@ void fa_report_add_work(cJSON *entry, const fa_work *work) {
 
 void fa_report_read_work(const cJSON *entry, fa_work *out) {
   const cJSON *o = cJSON_GetObjectItemCaseSensitive(entry, "work");
-  for (int i = 0; i < N_COUNTS; ++i) {
-    const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, counts[i].key);
-    *count_of(out, i) =
-        cJSON_IsNumber(n) && n->valuedouble >= 0 && n->valuedouble < 9e15 ? (int64_t)n->valuedouble : 0;
-  }
+  for (int i = 0; i < N_COUNTS; ++i) *count_of(out, i) = fa_count_at(o, counts[i].key);
 }
