@@ -1,5 +1,5 @@
 #include "report/compare.h"
-#include "cases/base/count.h"
+#include "cases/codec/count.h"
 #include "report/printed.h"
 
 #include <cjson/cJSON.h>

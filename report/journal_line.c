@@ -1,5 +1,5 @@
 #include "report/journal_line.h"
-#include "cases/base/count.h"
+#include "cases/codec/count.h"
 #include "cases/codec/json.h"
 
 #include "report/kernels.h"

@@ -2,7 +2,7 @@
 #include "report/json.h"
 
 #include "cases/base/atomic_file.h"
-#include "cases/base/count.h"
+#include "cases/codec/count.h"
 #include "cases/tensors/table.h"
 #include "report/kernels.h"
 #include "report/printed.h"

@@ -1,6 +1,6 @@
 #include "fuzz/cli/repeat.h"
 
-#include "cases/base/count.h"
+#include "cases/codec/count.h"
 #include "fuzz/one/failure_word.h"
 #include "report/json.h"
 #include "report/printed.h"

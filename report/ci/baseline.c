@@ -1,6 +1,6 @@
 #include "report/ci/baseline.h"
 
-#include "cases/base/count.h"
+#include "cases/codec/count.h"
 #include "cases/tensors/table.h"
 #include "report/compare.h"
 #include "report/json.h"

@@ -1,7 +1,7 @@
 #include "report/judges/record.h"
 
-#include "cases/base/count.h"
 #include "cases/base/figures.h"
+#include "cases/codec/count.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "report/work/json.h"
 
-#include "cases/base/count.h"
+#include "cases/codec/count.h"
 
 #include <cjson/cJSON.h>
 

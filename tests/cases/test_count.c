@@ -1,5 +1,5 @@
 /* Counts in JSON are what an integer can hold, or 0: reports and journals are read that anybody may have written. */
-#include "cases/base/count.h"
+#include "cases/codec/count.h"
 #include "tests/support/check.h"
 
 #include <cjson/cJSON.h>

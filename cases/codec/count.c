@@ -1,4 +1,4 @@
-#include "cases/base/count.h"
+#include "cases/codec/count.h"
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Counts in JSON, whose numbers are doubles: a conversion of one that the integer cannot hold has no defined value. */
-#ifndef FA_CASES_BASE_COUNT_H
-#define FA_CASES_BASE_COUNT_H
+#ifndef FA_CASES_CODEC_COUNT_H
+#define FA_CASES_CODEC_COUNT_H
 
 #include <stdint.h>
 
