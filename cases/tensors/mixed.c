@@ -20,14 +20,16 @@ int64_t fa_mixed_bytes(const fa_problem *p) {
   return others_at(p) + (p->head_dim - p->head_dim_v) * 2;
 }
 
+float fa_mixed_descale(const fa_problem *p, const char *row, int64_t tile) {
+  float descale = 1;
+  if (tile < p->head_dim_v / FA_MIXED_TILE) memcpy(&descale, row + descales_at(p) + tile * 4, sizeof descale);
+  return descale;
+}
+
 void fa_mixed_load(const fa_problem *p, const char *row, int64_t n, double *value) {
   const int64_t eight = n < p->head_dim_v ? n : p->head_dim_v;
   fa_load_row(FA_E4M3, row, 1, eight, value);
-  for (int64_t d = 0; d < eight; ++d) {
-    float descale;
-    memcpy(&descale, row + descales_at(p) + d / FA_MIXED_TILE * 4, 4);
-    value[d] *= descale;
-  }
+  for (int64_t d = 0; d < eight; ++d) value[d] *= fa_mixed_descale(p, row, d / FA_MIXED_TILE);
   if (n > eight) fa_load_row(p->dtype, row + others_at(p), 1, n - eight, value + eight);
 }
 

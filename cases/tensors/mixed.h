@@ -16,6 +16,8 @@ int64_t fa_mixed_bytes(const fa_problem *p); /* of a row */
 
 /* The first n columns of a row as values; the product of a number and its descale is exact. */
 void fa_mixed_load(const fa_problem *p, const char *row, int64_t n, double *value);
+/* Of a tile of such a row; 1 behind the last one, where columns are of K alone. */
+float fa_mixed_descale(const fa_problem *p, const char *row, int64_t tile);
 /* Stores a row of head_dim values; descale: one for each tile. Numbers of e4m3 saturate. */
 void fa_mixed_store(const fa_problem *p, const float *descale, const double *value, char *row);
 

@@ -45,6 +45,11 @@ FA_BOTH double fa_bound_lost_scores(const fa_ref_call *c, double unit_q, double 
   return (lost > 0x1p-60 ? lost : 0) + coarse + 4 * p->floor_scores;
 }
 
+/* Of the product, by its size: it is scaled, by descales too where there are any, and divided by the cap. */
+FA_BOTH double fa_bound_score_steps(const fa_ref_call *c) {
+  return (c->profile->descales ? 5 : 3) * FA_F32_UNIT;
+}
+
 /* The error of an exponent x - shift is that of x plus a |x - shift| + s |x| + k: two roundings and the constant's own,
  * or those of one fma. from_lse: shift is an LSE and not the row's maximum. */
 typedef struct fa_bound_exponents {

@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double u = 0x1p-24;
-
 /* Where the product, before it is scaled, is more than a narrow type holds: nothing is known. */
 static void overflow_scores(fa_bound_scratch *b, const fa_ref_call *c, int64_t n) {
   const fa_profile *p = c->profile;
@@ -29,14 +27,13 @@ void fa_bound_logits_begin(fa_bound_scratch *b, const fa_ref_call *c, const fa_r
   const double u_operand = b->e_score && c->generic ? 0 : c->profile->operand[FA_PRODUCT_QK];
   const bool walk = fa_bound_walks_scores(c);
   double k = walk ? 1 : unit * (fa_bound_gamma(c, FA_PRODUCT_QK, c->d) + u_operand) * 1.0001;
-  const double steps = c->profile->descales ? 5 * u : 3 * u; /* two more factors */
   double tiny = fa_bound_lost_scores(c, b->unit_q, b->unit_k);
   if (walk)
     fa_bound_narrow_scores(b, c, r, j0, n, s);
   else
     fa_blas_sgemm(FA_BLAS_N, FA_BLAS_T, m, nn, d, 1, b->q, d, b->k + j0 * c->d, d, 0, b->e_logit, nn);
   if (!walk) overflow_scores(b, c, r->n * n);
-  fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, steps, tiny);
+  fa_rows_best()->product_error(b->e_logit, s, r->n * n, k, fa_bound_score_steps(c), tiny);
   for (int64_t x = 0; !(k > 0) && x < r->n * n; ++x) /* an infinite product times a scale of 0 is NaN */
     if (isnan(b->e_logit[x])) b->e_logit[x] = INFINITY;
   fa_bound_scatter_begin(b, c, r, j0, n, s);

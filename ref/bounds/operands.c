@@ -1,5 +1,4 @@
 /* Memory of the bounds, and their operands: scaled absolute values and squares. */
-#include "cases/tensors/descale.h"
 #include "ref/bounds/narrow.h"
 #include "ref/bounds/scattered.h"
 
@@ -116,7 +115,7 @@ static double tensor_greatest(const fa_tensor *t) {
 
 /* Units of the call: the largest magnitudes of q, dO, dLSE. */
 static void measure_units(fa_bound_scratch *b, const fa_ref_call *c, bool backward) {
-  double q = tensor_greatest(&c->in->t[FA_T_Q]) * fa_descale_largest(c->p, c->in, FA_T_Q);
+  double q = tensor_greatest(&c->in->t[FA_T_Q]) * c->q_descale_most;
   b->unit_q = fa_bound_unit_of(c->rotated.q ? 2 * q : q);
   if (!backward) return;
   b->unit_do = fa_bound_unit_of(tensor_greatest(&c->in->t[FA_T_DO]));

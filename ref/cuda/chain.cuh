@@ -7,11 +7,11 @@
 
 /* What all pairs of a row have in common. */
 typedef struct fa_judge_chain {
-  double k, tiny;   /* of the product's error */
-  double slope;     /* ALiBi's; present: with_alibi */
-  int64_t distance; /* of the block's first key */
-  float turned;     /* factor of what rotary embedding may flip */
-  double softcap;   /* 0: there is none */
+  double k, steps, tiny; /* of the product's error */
+  double slope;          /* ALiBi's; present: with_alibi */
+  int64_t distance;      /* of the block's first key */
+  float turned;          /* factor of what rotary embedding may flip */
+  double softcap;        /* 0: there is none */
   /* of the row's pair with the block's first key: elements of the bias and the lists; bits of masks */
   int64_t bias, times, bit, hidden;
   bool with_alibi, moves; /* moves: anything is added to a score, or hides it */
@@ -24,6 +24,7 @@ FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p
   fa_judge_chain out;
   out.k = fabs(c->p->scale) * unit_q * unit_k *
           (fa_bound_gamma(c, FA_PRODUCT_QK, c->d) + c->profile->operand[FA_PRODUCT_QK]) * 1.0001;
+  out.steps = fa_bound_score_steps(c);
   out.tiny = fa_bound_lost_scores(c, unit_q, unit_k);
   out.slope = p->b->slope;
   out.distance = p->i + p->e->sk - p->e->sq - p->b->j_begin;
@@ -77,7 +78,7 @@ FA_DEVICE fa_judge_score begin_score(const fa_judge_job *x, const fa_judge_chain
                                      float flips, int64_t j) {
   fa_judge_score out;
   const double size = t->listed ? listed_score(x, t, s, j) : s;
-  out.e = fa_element_product_error(e, size, t->k, 3 * FA_F32_UNIT, t->tiny);
+  out.e = fa_element_product_error(e, size, t->k, t->steps, t->tiny);
   if (!(t->k > 0) && out.e != out.e) out.e = INFINITY; /* an infinite product times a scale of 0 is NaN */
   out.e += t->turned * flips;
   out.x = s;

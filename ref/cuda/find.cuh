@@ -53,7 +53,8 @@ FA_DEVICE void blocks_of_head(const fa_judge_job *x, const fa_judge_head *head, 
 }
 
 FA_DEVICE double unit_of_q(const fa_judge_job *x) {
-  return fa_bound_unit_of(x->rotated.data ? 2 * x->found->q : x->found->q);
+  const double q = x->found->q * x->c->q_descale_most;
+  return fa_bound_unit_of(x->rotated.data ? 2 * q : q);
 }
 FA_DEVICE double unit_of_do(const fa_judge_job *x) {
   return fa_bound_unit_of(x->found->d_o);

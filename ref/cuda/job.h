@@ -211,7 +211,8 @@ typedef struct fa_judge_job {
   int64_t debug_rows, debug_keys; /* of a head in it; behind the sequence's nothing is wanted */
   fa_judge_tensor bias, got_dbias, got_dsinks, bits; /* bits: bytes */
   fa_judge_tensor rotated, flip_q,
-      flip_k;            /* queries after rotary embedding, and how far they and keys may be off */
+      flip_k; /* queries after rotary embedding, and how far they and keys may be off */
+  fa_judge_tensor q_descale, k_descale, v_descale; /* of operands of 8 bits: [rows][tiles], as these lie */
   fa_judge_tensor times; /* how often a row's list names a key: [rows][times_width] */
   fa_judge_tensor hidden,
       visits; /* bits of pairs [batch][heads_q][seqlen_q][hidden_width]; bytes of blocks' tiles */

@@ -4,16 +4,33 @@
 
 #include "ref/cuda/find.cuh"
 
-/* Exact. */
-FA_DEVICE double load_element(const fa_judge_tensor *t, int64_t at) {
-  if (t->dtype == FA_F32) return ((const float *)t->data)[at];
-  const uint16_t bits = ((const uint16_t *)t->data)[at];
-  if (t->dtype == FA_BF16) return float_of_bits((uint32_t)bits << 16);
-  /* f16: the product is exact, and makes subnormals normal */
-  const uint32_t magnitude = bits & 0x7fff, sign = (uint32_t)(bits & 0x8000) << 16;
+/* The products are exact, and make subnormals normal. */
+FA_DEVICE float float_of_f16(uint32_t bits) {
+  const uint32_t magnitude = bits & 0x7fff, sign = (bits & 0x8000) << 16;
   const uint32_t special = magnitude >= 0x7c00 ? 0x7f800000u : 0;
   const float f = float_of_bits(magnitude << 13) * 0x1p112f;
   return float_of_bits(bits_of_float(f) | sign | special);
+}
+FA_DEVICE float float_of_e4m3(uint32_t bits) {
+  const uint32_t magnitude = bits & 0x7f, sign = (bits & 0x80) << 24;
+  const uint32_t special = magnitude == 0x7f ? 0x7fc00000u : 0;
+  const float f = float_of_bits(magnitude << 20) * 0x1p120f;
+  return float_of_bits(bits_of_float(f) | sign | special);
+}
+
+FA_DEVICE float load_byte(const fa_judge_tensor *t, int64_t at) {
+  const uint32_t bits = ((const uint8_t *)t->data)[at];
+  if (t->dtype == FA_E4M3) return float_of_e4m3(bits);
+  if (t->dtype == FA_E5M2) return float_of_f16(bits << 8);
+  return (float)(int8_t)bits;
+}
+
+/* Exact. */
+FA_DEVICE double load_element(const fa_judge_tensor *t, int64_t at) {
+  if (t->dtype == FA_F32) return ((const float *)t->data)[at];
+  if (t->dtype >= FA_E4M3) return load_byte(t, at);
+  const uint16_t bits = ((const uint16_t *)t->data)[at];
+  return t->dtype == FA_BF16 ? float_of_bits((uint32_t)bits << 16) : float_of_f16(bits);
 }
 
 /* ---- row kernels: `at` is a piece of a tensor, a key of the turn, a row of the wave ---- */
@@ -36,11 +53,27 @@ FA_DEVICE void fa_judge_measure(const fa_judge_job *x, int64_t at) {
   if (lane() == 0) raise_to(x->whole_to, most);
 }
 
-/* Returns the row's largest magnitude. */
-FA_DEVICE double load_row(const fa_judge_tensor *t, int64_t row, int64_t width, double *to) {
+/* What a row's columns are multiplied by, `tile` of them by the same. NULL: they are the values. */
+typedef struct fa_judge_descale {
+  const float *of_row;
+  int64_t tile;
+} fa_judge_descale;
+
+FA_DEVICE fa_judge_descale descale_of(const fa_judge_job *x, const fa_judge_tensor *t, int64_t row,
+                                      int64_t width) {
+  fa_judge_descale out;
+  out.tile = x->c->p->quantized.per == FA_PER_TILE ? FA_MIXED_TILE : width;
+  out.of_row = t->data ? (const float *)t->data + row * ((width + out.tile - 1) / out.tile) : NULL;
+  return out;
+}
+
+/* Exact: 4 or 8 bits times 24. Returns the row's largest magnitude. */
+FA_DEVICE double load_row(const fa_judge_tensor *t, int64_t row, int64_t width, fa_judge_descale by,
+                          double *to) {
   double most = 0;
   for (int64_t i = lane(); i < width; i += WARP) {
     to[i] = load_element(t, row * width + i);
+    if (by.of_row) to[i] *= by.of_row[i / by.tile];
     const double size = fabs(to[i]);
     most = size > most ? size : most;
   }
@@ -50,8 +83,8 @@ FA_DEVICE double load_row(const fa_judge_tensor *t, int64_t row, int64_t width, 
 FA_DEVICE void fa_judge_load_key(const fa_judge_job *x, int64_t at) {
   const fa_judge_head *head = head_of_key(x, at);
   const int64_t from = head->load + (at - head->key) * x->k_step, d = x->c->d, dv = x->c->dv;
-  const double k = load_row(&x->k, from, d, x->k64 + at * d);
-  const double v = load_row(&x->v, from, dv, x->v64 + at * dv);
+  const double k = load_row(&x->k, from, d, descale_of(x, &x->k_descale, from, d), x->k64 + at * d);
+  const double v = load_row(&x->v, from, dv, descale_of(x, &x->v_descale, from, dv), x->v64 + at * dv);
   if (lane() != 0) return;
   raise_to((double *)&head->largest_k, k);
   raise_to((double *)&head->largest_v, v);
@@ -93,7 +126,8 @@ FA_DEVICE void flag_operand(const fa_judge_job *x, fa_product which, double unit
 FA_DEVICE void fa_judge_load_query(const fa_judge_job *x, int64_t at) {
   const fa_judge_block *b = block_of_row(x, at);
   const int64_t from = load_of(x, b, at), to = at * x->c->d;
-  load_row(x->rotated.data ? &x->rotated : &x->q, from, x->c->d, x->q64 + to);
+  load_row(x->rotated.data ? &x->rotated : &x->q, from, x->c->d, descale_of(x, &x->q_descale, from, x->c->d),
+           x->q64 + to);
   warp_sync();
   const float most = scale_row(x->q64 + to, x->c->d, unit_of_q(x), x->q1 + to, x->q2 + to);
   for (int64_t i = lane(); x->turned_q && i < x->c->d; i += WARP) {
@@ -112,7 +146,8 @@ FA_DEVICE void fa_judge_load_query(const fa_judge_job *x, int64_t at) {
 FA_DEVICE void fa_judge_load_do(const fa_judge_job *x, int64_t at) {
   const fa_judge_block *b = block_of_row(x, at);
   const int64_t to = at * x->c->dv;
-  load_row(&x->d_o, load_of(x, b, at), x->c->dv, x->do64 + to);
+  const fa_judge_descale none = {NULL, x->c->dv};
+  load_row(&x->d_o, load_of(x, b, at), x->c->dv, none, x->do64 + to);
   warp_sync();
   scale_row(x->do64 + to, x->c->dv, unit_of_do(x), x->do1 + to, x->do2 + to);
   if (lane() != 0) return;

@@ -72,6 +72,7 @@ static fa_status divide(fa_judge_run *run, bool alone, size_t most, fa_error *er
 
 static fa_status prepare(fa_judge_run *run, bool alone, size_t most_bytes, fa_error *err) {
   fa_status status = fa_judge_run_gather(run, err);
+  if (status == FA_OK) status = fa_judge_run_descale(run, err);
   if (status == FA_OK) status = fa_judge_run_program(run, err);
   if (status == FA_OK) status = divide(run, alone, most_bytes, err);
   return status == FA_OK ? fa_judge_run_hide(run, err) : status;
@@ -150,6 +151,7 @@ fa_status fa_judge_run_open(fa_judge_run *const *runs, int n, fa_error *err) {
 void fa_judge_run_close(fa_judge_run *run) {
   fa_judge_lists_free(&run->lists);
   fa_judge_run_free_gathered(run);
+  fa_judge_run_free_descales(run);
   fa_judge_run_free_hidden(run);
   free(run->program);
 }

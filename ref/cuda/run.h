@@ -28,6 +28,9 @@ enum {
   FA_JUDGE_IN_HIDDEN,
   FA_JUDGE_IN_VISITS,
   FA_JUDGE_IN_DEBUG,
+  FA_JUDGE_IN_Q_DESCALE,
+  FA_JUDGE_IN_K_DESCALE,
+  FA_JUDGE_IN_V_DESCALE,
   FA_JUDGE_IN_PROGRAM, /* bytes: fa_judge_program */
   FA_JUDGE_IN_DBUFFER_0,
   FA_JUDGE_INPUTS = FA_JUDGE_IN_DBUFFER_0 + FA_MAX_CAPTURES
@@ -64,6 +67,7 @@ typedef struct fa_judge_run {
   fa_judge_want want_dbuffer[FA_MAX_CAPTURES];
   fa_judge_tensor got_dbuffer[FA_MAX_CAPTURES];
   float *rotated, *times; /* queries after rotary embedding; what lists name */
+  float *descales[3];     /* of Q, K and V in 8 bits */
   bool by_turn;           /* inputs are uploaded with the turn that reads them */
   char *turns[FA_JUDGE_INPUTS],
       *loaded[FA_JUDGE_INPUTS]; /* of all turns, on the host; of one, on the machine */
@@ -86,6 +90,13 @@ int64_t fa_judge_gathered_first(const fa_ref_call *c, int64_t b);
 /* Gathers what a call's sequences see in caches, and rotates. */
 fa_status fa_judge_run_gather(fa_judge_run *run, fa_error *err);
 void fa_judge_run_free_gathered(fa_judge_run *run);
+/* Operands of 8 bits are uploaded as what is stored. What each row, or each of its tiles, is multiplied by: how many tiles there
+ * are of `width` columns; of key j of a sequence; and of all operands, once keys are gathered. */
+int64_t fa_judge_tiles(const fa_ref_call *c, int64_t width);
+void fa_judge_descales_of_key(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence *e, int64_t hk,
+                              int64_t j, int64_t tiles, float *to);
+fa_status fa_judge_run_descale(fa_judge_run *run, fa_error *err);
+void fa_judge_run_free_descales(fa_judge_run *run);
 /* score_mod: reads it and what it reads, with offsets for pointers; makes pointers of them in a copy that is going to be
  * `there` (NULL: does nothing); memory for its evaluations; and applies it to the scores of a wave, if there is one. */
 fa_status fa_judge_run_program(fa_judge_run *run, fa_error *err);

@@ -50,6 +50,7 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
   c->group = p->heads_q / p->heads_kv;
   c->d = p->head_dim;
   c->dv = p->head_dim_v;
+  c->q_descale_most = fa_descale_largest(p, in, FA_T_Q);
   c->v_descale_least = fa_descale_smallest(p, in, FA_T_V);
   c->v_descale_most = fa_descale_largest(p, in, FA_T_V);
   c->entry = calloc((size_t)p->batch + 1, sizeof *c->entry);

@@ -47,7 +47,7 @@ typedef struct fa_ref_call {
   int64_t max_sq, max_sk;
   int64_t heads_q, heads_kv, group; /* group = heads_q / heads_kv */
   int64_t d, dv;
-  double v_descale_least, v_descale_most; /* of V's descales; 1 if it is not of 8 bits */
+  double q_descale_most, v_descale_least, v_descale_most; /* of descales; 1 of what is not of 8 bits */
   fa_ref_rotated rotated;
   struct fa_ref_mods *mods; /* score_mod and mask_mod (ref/mods/tile.h); NULL: neither */
   struct fa_ref_topk *topk; /* ref/engine/topk.h; NULL: no lists of keys */

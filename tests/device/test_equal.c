@@ -1,19 +1,24 @@
 /* The judge on a device, its kernels compiled as C++, against the judge on the CPU: every value and bound of random cases.
  *
- *   test_device_judge [KERNELS.so]    with the kernels of that library: a copy with a planted fault, which is to be seen */
+ *   test_device_judge [KERNELS.so [eight]]    with the kernels of that library: a copy with a planted fault, which is to be
+ *                                             seen; with operands of 8 bits alone */
+#include "cases/codec/file.h"
 #include "cases/codec/json.h"
+#include "fuzz/generate/draw.h"
 #include "tests/device/equal.h"
 #include "tests/device/load.h"
 #include "tests/support/check.h"
+
+#include <string.h>
 
 /* A few cases of each: what they have in common with what the judge on a device takes. */
 static const struct {
   const char *profile;
   int64_t n;
-} drawn[] = {{"rate-host", 12},  {"causal", 12}, {"varlen", 16}, {"window", 16},  {"dropout", 24},
-             {"gqa", 16},        {"edge", 24},   {"layout", 12}, {"fills", 24},   {"masks", 24},
-             {"everything", 24}, {"memeff", 16}, {"bias", 24},   {"kvcache", 24}, {"mla", 16},
-             {"flex", 32},       {"sinks", 32}};
+} drawn[] = {{"rate-host", 12},  {"causal", 12}, {"varlen", 16},   {"window", 16},  {"dropout", 24},
+             {"gqa", 16},        {"edge", 24},   {"layout", 12},   {"fills", 24},   {"masks", 24},
+             {"everything", 24}, {"memeff", 16}, {"bias", 24},     {"kvcache", 24}, {"mla", 16},
+             {"flex", 32},       {"sinks", 32},  {"quantized", 24}};
 
 /* most_bytes: so little that a call is divided. large: as a large call is, in large tiles, and with inputs that come with the
  * turn that reads them. */
@@ -31,6 +36,21 @@ static void compare_all(const fa_judge_function *functions, size_t most_bytes, b
   for (size_t i = 0; i < sizeof drawn / sizeof *drawn; ++i)
     for (int64_t n = 0; n < drawn[i].n && to->wrong == 0; ++n)
       compare_judges_on(drawn[i].profile, seed, n, m, to);
+  fa_judge_machine_host_free(m);
+}
+
+/* Operands of 8 bits: every type and kind of descale, in caches, beside new keys and in rows that mix types. */
+static void compare_eight(const fa_judge_function *functions, two_judges *to) {
+  static const char *const files[] = {"cases/quantized_cache.json", "cases/mixed_cache.json",
+                                      "cases/quantized.json"};
+  fa_judge_machine *m = machine_of(functions, 0, false);
+  for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+    fa_case_list cases = {0};
+    fa_error err = {""};
+    CHECK_MSG(fa_case_file_load(files[i], fa_generate, &cases, &err) == FA_OK, "%s", err.text);
+    for (int64_t n = 0; n < cases.n && to->wrong == 0; ++n) compare_judges(&cases.v[n], m, to);
+    fa_case_list_free(&cases);
+  }
   fa_judge_machine_host_free(m);
 }
 
@@ -79,16 +99,22 @@ static void compare_given(const fa_judge_function *functions, two_judges *to) {
   fa_judge_machine_host_free(m);
 }
 
+static void compare_others(const fa_judge_function *functions, two_judges *to) {
+  compare_all(functions, 0, false, 1, to);
+  if (to->wrong == 0) compare_all(functions, (size_t)24 << 20, false, 2, to);
+  if (to->wrong == 0) compare_all(functions, (size_t)64 << 20, true, 3, to);
+  if (to->wrong == 0) compare_long(functions, (size_t)128 << 20, false, to);
+  if (to->wrong == 0) compare_long(functions, (size_t)224 << 20, true, to);
+  if (to->wrong == 0) compare_unvisited(functions, to);
+  if (to->wrong == 0) compare_given(functions, to);
+}
+
 int main(int argc, char **argv) {
   const fa_judge_function *functions = load_kernels(argc > 1 ? argv[1] : NULL);
+  const bool eight = argc > 2 && strcmp(argv[2], "eight") == 0;
   two_judges all = {0};
-  compare_all(functions, 0, false, 1, &all);
-  if (all.wrong == 0) compare_all(functions, (size_t)24 << 20, false, 2, &all);
-  if (all.wrong == 0) compare_all(functions, (size_t)64 << 20, true, 3, &all);
-  if (all.wrong == 0) compare_long(functions, (size_t)128 << 20, false, &all);
-  if (all.wrong == 0) compare_long(functions, (size_t)224 << 20, true, &all);
-  if (all.wrong == 0) compare_unvisited(functions, &all);
-  if (all.wrong == 0) compare_given(functions, &all);
+  if (!eight) compare_others(functions, &all);
+  if (all.wrong == 0) compare_eight(functions, &all);
   CHECK_MSG(all.wrong == 0, "%s", all.first_wrong);
   CHECK(all.calls > 100 && all.elements > 1000000);
   printf("%lld calls, %lld left to the CPU; values differ by %.2g of a bound, bounds by %.2g\n",

@@ -289,8 +289,9 @@ int main(int argc, char **argv) {
   static const struct {
     const char *profile;
     int n;
-  } random[] = {{"rate-host", 30}, {"causal", 12}, {"everything", 30}, {"fills", 30}, {"edge", 30},
-                {"kvcache", 12},   {"flex", 12},   {"memeff", 12},     {"sinks", 12}, {"quantized", 6}};
+  } random[] = {{"rate-host", 30}, {"causal", 12},    {"everything", 30}, {"fills", 30},
+                {"edge", 30},      {"kvcache", 12},   {"flex", 12},       {"memeff", 12},
+                {"sinks", 12},     {"quantized", 12}, {"mla", 6},         {"merge", 2}};
   const bool few = argc > 1 && strcmp(argv[1], "few") == 0;
   fa_judge_machine *m = fa_judge_machine_host_new(load_kernels(argc > 1 && !few ? argv[1] : NULL), 0);
   fa_judged_counts counts = {0};

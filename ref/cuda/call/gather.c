@@ -23,12 +23,24 @@ static fa_tensor dense(float *data, int64_t rows, int64_t width) {
       .data = (char *)data, .dtype = FA_F32, .rank = 2, .shape = {rows, width}, .stride = {width, 1}};
 }
 
+/* A key's row as it is stored: the quotient is exact, as the product was. */
+static float *put_stored(const double *row, int64_t width, const float *descale, int64_t tile, float *to) {
+  for (int64_t x = 0; x < width; ++x) {
+    const double by = descale[x / tile];
+    *to++ = (float)(by == 1 || row[x] == 0 ? row[x] : row[x] / by); /* of 8 or 16 bits or f32: exact */
+  }
+  return to;
+}
+
 static void gather_keys(const fa_ref_call *c, fa_tensor_id id, int64_t width, double *row, float *to) {
+  const int64_t tiles = fa_judge_tiles(c, width), tile = tiles > 1 ? FA_MIXED_TILE : width;
+  float descale[FA_MAX_HEAD_DIM / FA_MIXED_TILE + 1];
   for (int64_t b = 0; b < c->p->batch; ++b)
     for (int64_t j = 0; j < c->entry[b].sk; ++j)
       for (int64_t hk = 0; hk < c->heads_kv; ++hk) {
         fa_ref_load_k(c, id, &c->entry[b], hk, j, 1, row);
-        for (int64_t x = 0; x < width; ++x) *to++ = (float)row[x]; /* of 16 bits or f32: exact */
+        fa_judge_descales_of_key(c, id, &c->entry[b], hk, j, tiles, descale);
+        to = put_stored(row, width, descale, tile, to);
       }
 }
 

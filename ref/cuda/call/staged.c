@@ -58,7 +58,8 @@ static size_t bytes_of(const fa_tensor *t) {
 bool fa_judge_staged_may_turn(const fa_judge_run *run) {
   const fa_ref_call *c = run->c;
   const bool apart = run->backward && fa_bound_heads_apart(c);
-  return !fa_judge_gathers(c) && !c->rotated.q && !c->topk && !fa_judge_hides(c) && !apart;
+  return !fa_judge_gathers(c) && !c->rotated.q && !c->topk && !c->p->quantized.present &&
+         !fa_judge_hides(c) && !apart;
 }
 
 /* Of `with` what is uploaded already is not uploaded again. */
@@ -284,9 +285,10 @@ static fa_judge_tensor tensor_of(const fa_judge_run *run, const fa_judge_staged 
 void fa_judge_staged_use(fa_judge_run *run, const fa_judge_staged *there) {
   fa_judge_job *x = &run->x;
   fa_judge_tensor *to[FA_JUDGE_IN_PROGRAM] = {
-      &x->q,       &x->k,      &x->v,      &x->d_o,   &x->o,         &x->lse,        &x->dlse,
-      &x->got_dq,  &x->got_dk, &x->got_dv, &x->bias,  &x->got_dbias, &x->got_dsinks, &x->bits,
-      &x->rotated, &x->flip_q, &x->flip_k, &x->times, &x->hidden,    &x->visits,     &x->debug};
+      &x->q,          &x->k,      &x->v,       &x->d_o,       &x->o,         &x->lse,
+      &x->dlse,       &x->got_dq, &x->got_dk,  &x->got_dv,    &x->bias,      &x->got_dbias,
+      &x->got_dsinks, &x->bits,   &x->rotated, &x->flip_q,    &x->flip_k,    &x->times,
+      &x->hidden,     &x->visits, &x->debug,   &x->q_descale, &x->k_descale, &x->v_descale};
   for (int i = 0; i < FA_JUDGE_IN_PROGRAM; ++i) *to[i] = tensor_of(run, there, i);
   for (int k = 0; k < FA_MAX_CAPTURES; ++k)
     run->got_dbuffer[k] = tensor_of(run, there, FA_JUDGE_IN_DBUFFER_0 + k);
