@@ -65,9 +65,9 @@ FA_DEVICE void move_score(const fa_judge_job *x, const fa_judge_chain *t, int64_
                bias = x->bias.data ? load_element(&x->bias, t->bias + j) : 0;
   if (t->with_alibi) s->x -= t->slope * fabs(distance);
   if (x->bias.data) s->x += bias;
+  if (x->times.data) s->x = listed_score(x, t, s->x, j);
   if (t->with_alibi) s->e += fa_bound_alibi_error(t->slope, distance, s->x);
   if (x->bias.data) s->e = fa_bound_bias_error(s->e, bias, s->x);
-  if (x->times.data) s->x = listed_score(x, t, s->x, j);
   if (is_hidden(x, t, j)) s->x = -INFINITY;
   if (x->bits.data && !fa_ref_mask_bit((const unsigned char *)x->bits.data, t->bit + j)) s->x = -INFINITY;
 }

@@ -59,6 +59,7 @@ FAULTS = [
     ("dBias's bound of rounded dS", "backward.cuh", "plain.floor_ds = plain.per_u_ds = 0;", "plain.floor_ds = 1;"),
     ("memeff's dropout by the longest sequence", "chain.cuh", "p->e->drop_keys", "x->c->p->seqlen_k"),
     ("a key that is listed twice counted once", "chain.cuh", "times > 1 ? s + log(times) : s", "s"),
+    ("a bias's error as of a score without its list", "chain.cuh", "s->e = fa_bound_bias_error(s->e, bias, s->x);", "s->e = fa_bound_bias_error(s->e, bias, x->times.data ? 0 : s->x);"),
     ("flips of rotary embedding forgotten", "chain.cuh", "out.e += t->turned * flips;", ";"),
     ("cached keys in the order of another tensor", "load.cuh", "const int64_t from = head->load + (at - head->key) * x->k_step, d = x->c->d", "const int64_t from = head->load + (at > head->key), d = x->c->d"),
     ("tiles that are not visited count", "find.cuh", "return !x->visits.data ||", "return true ||"),
