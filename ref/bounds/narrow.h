@@ -3,10 +3,9 @@
 #ifndef FA_REF_BOUNDS_NARROW_H
 #define FA_REF_BOUNDS_NARROW_H
 
+#include "ref/bounds/narrow_formula.h"
 #include "ref/bounds/terms.h"
 
-/* Whether a call's scores are bounded so: stored queries and keys of 8 bits, narrow sums. */
-bool fa_bound_walks_scores(const fa_ref_call *c);
 /* The stored numbers, from the values: of a block's rows, and of the head's keys. */
 void fa_bound_narrow_rows(fa_bound_scratch *b, const fa_ref_call *c, const fa_ref_rows *r,
                           const fa_ref_scratch *w);

@@ -24,6 +24,7 @@ FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p
   fa_judge_chain out;
   out.k = fabs(c->p->scale) * unit_q * unit_k *
           (fa_bound_gamma(c, FA_PRODUCT_QK, c->d) + c->profile->operand[FA_PRODUCT_QK]) * 1.0001;
+  if (fa_bound_walks_scores(c)) out.k = 1; /* errors are there as they are */
   out.steps = fa_bound_score_steps(c);
   out.tiny = fa_bound_lost_scores(c, unit_q, unit_k);
   out.slope = p->b->slope;
@@ -39,6 +40,21 @@ FA_DEVICE fa_judge_chain chain_of(const fa_judge_job *x, const fa_judge_place *p
   out.moves = out.with_alibi || x->bias.data || x->times.data || x->hidden.data || x->bits.data;
   out.listed = x->kept_scores;
   return out;
+}
+
+/* What the scores of queries and keys of 8 bits are off by where their products are added in a narrow accumulator: a lane a key. */
+FA_DEVICE void fa_judge_walk(const fa_judge_job *x, int64_t at) {
+  const fa_judge_place p = place_of(x, at);
+  const fa_ref_call *c = x->c;
+  const int64_t d = c->d, key = p.head->key + p.b->j_begin, from = p.head->load + p.b->j_begin * x->k_step;
+  const float *q_descale = (const float *)x->q_descale.data, *k_descale = (const float *)x->k_descale.data;
+  const double by_q = c->p->scale * q_descale[load_of(x, p.b, at)];
+  const fa_bound_stored q = {x->stored_q + at * d, x->exponent_q + at * d};
+  for (int64_t j = p.begin + lane(); j < p.end; j += WARP) {
+    const fa_bound_stored k = {x->stored_k + (key + j) * d, x->exponent_k + (key + j) * d};
+    const double by = fabs(by_q * k_descale[from + j * x->k_step]);
+    x->e[p.pair + j] = fa_bound_narrow_score(q, k, d, c->generic, by);
+  }
 }
 
 /* One pair's score and its error; the chain's derivative so far, and for bounds its magnitude and that one's error. */

@@ -7,6 +7,7 @@
 #include "cases/expr/ast.h"
 #include "ref/bounds/below_normal.h"
 #include "ref/bounds/gradient_formula.h"
+#include "ref/bounds/narrow_formula.h"
 #include "ref/bounds/sink_formula.h"
 
 /* The elements of a tensor in row-major order. */
@@ -225,6 +226,9 @@ typedef struct fa_judge_job {
   /* operands: [keys of the turn][D | Dv], [rows of the wave][D | Dv]; magnitudes are in units, 2: squares */
   double *k64, *v64, *q64, *do64;
   float *k1, *k2, *v1, *v2, *q1, *q2, *do1, *do2, *max_k, *max_v;
+  float *stored_q,
+      *stored_k; /* [D]: numbers of 8 bits, and their exponents, where narrow sums are walked over */
+  int *exponent_q, *exponent_k;
   float *turned_q,
       *turned_k;     /* [2 D]: q + flip, flip; and flip, k: their product is what flips do to a score */
   fa_judge_row *row; /* [rows of the wave] */

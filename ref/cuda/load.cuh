@@ -80,11 +80,22 @@ FA_DEVICE double load_row(const fa_judge_tensor *t, int64_t row, int64_t width, 
   return warp_max(most);
 }
 
+/* Stored numbers as narrow sums are walked over. */
+FA_DEVICE void load_stored(const fa_judge_tensor *t, int64_t row, int64_t width, fa_dtype dtype, float *to,
+                           int *exponent) {
+  for (int64_t i = lane(); i < width; i += WARP) {
+    to[i] = (float)load_element(t, row * width + i);
+    exponent[i] = fa_bound_stored_exponent(dtype, to[i]);
+  }
+}
+
 FA_DEVICE void fa_judge_load_key(const fa_judge_job *x, int64_t at) {
   const fa_judge_head *head = head_of_key(x, at);
   const int64_t from = head->load + (at - head->key) * x->k_step, d = x->c->d, dv = x->c->dv;
   const double k = load_row(&x->k, from, d, descale_of(x, &x->k_descale, from, d), x->k64 + at * d);
   const double v = load_row(&x->v, from, dv, descale_of(x, &x->v_descale, from, dv), x->v64 + at * dv);
+  if (x->stored_k)
+    load_stored(&x->k, from, d, x->c->p->quantized.dtype, x->stored_k + at * d, x->exponent_k + at * d);
   if (lane() != 0) return;
   raise_to((double *)&head->largest_k, k);
   raise_to((double *)&head->largest_v, v);
@@ -128,6 +139,8 @@ FA_DEVICE void fa_judge_load_query(const fa_judge_job *x, int64_t at) {
   const int64_t from = load_of(x, b, at), to = at * x->c->d;
   load_row(x->rotated.data ? &x->rotated : &x->q, from, x->c->d, descale_of(x, &x->q_descale, from, x->c->d),
            x->q64 + to);
+  if (x->stored_q)
+    load_stored(&x->q, from, x->c->d, x->c->p->quantized.dtype, x->stored_q + to, x->exponent_q + to);
   warp_sync();
   const float most = scale_row(x->q64 + to, x->c->d, unit_of_q(x), x->q1 + to, x->q2 + to);
   for (int64_t i = lane(); x->turned_q && i < x->c->d; i += WARP) {

@@ -3,6 +3,7 @@
 #include "cases/codec/file.h"
 #include "fuzz/generate/draw.h"
 #include "fuzz/judging/data.h"
+#include "gpu/backend.h"
 #include "tests/device/subject.h"
 #include "tests/support/check.h"
 
@@ -59,7 +60,15 @@ static void watch(fa_judge_machine *of, watched *w) {
                  .of = of};
 }
 
-/* Its data and its verdict, by both, as if the kernel had roundings of any that is recorded: some cost kernels of their own. */
+/* Roundings of any kernel that is recorded, some of which cost kernels of their own, or of ours for queries of 8 bits. */
+static void claim(const fa_problem *p, fa_profile *out) {
+  if (p->quantized.queries)
+    fa_backend_host.profile(NULL, p, out);
+  else
+    *out = fa_profile_get(p->dtype == FA_F32 ? "3xtf32" : "recorded", p->dtype);
+}
+
+/* Its data and its verdict, by both, as if the kernel had such roundings. */
 static void judge_by(watched *w, fa_case *c) {
   const fa_data_config data = {.machine = &w->machine, .audit = true, .n_threads = 1};
   w->machine.wide_from = strcmp(c->name, "wide_tiles") == 0; /* else as many pairs as pay on a device */
@@ -70,7 +79,7 @@ static void judge_by(watched *w, fa_case *c) {
   REQUIRE(r);
   CHECK_MSG(fa_make_data(c, &data, &s.in, &made, &err) == FA_OK, "%s: %s", c->name, err.text);
   run_made(&s);
-  s.profile = fa_profile_get(c->problem.dtype == FA_F32 ? "3xtf32" : "recorded", c->problem.dtype);
+  claim(&c->problem, &s.profile);
   CHECK_MSG(judge_subject(&s, &w->machine, true, r, &err) == FA_OK, "%s: %s", c->name, err.text);
   CHECK_MSG(r->state != FA_FAIL, "%s: %s", c->name, r->reason);
   fa_result_free(r);

@@ -57,16 +57,17 @@ fa_judge_room fa_judge_room_of(const fa_ref_call *c, bool backward, bool by_turn
   const bool plain = backward && (c->p->bias.grad || fa_judge_has_buffer_gradients(c));
   const bool apart = backward && fa_bound_heads_apart(c);
   const size_t turned = c->rotated.q ? 2 * (size_t)c->d * f : 0;
-  fa_judge_room r = {
-      .by_turn = by_turn,
-      .apart = apart,
-      .query_bytes = element * (size_t)(c->d + (backward ? 2 * c->dv : 0)),
-      .key_bytes =
-          both * (element + (backward ? OPERAND + SUMS : OPERAND)) + 6 * f + turned + (apart ? both * f : 0),
-      .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS + sizeof(fa_judge_row) + turned,
-      .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0) +
-                    (backward && c->p->score_mod ? 2 * g + 3 * f : 0),
-      .part_bytes = wide * g + sizeof(fa_judge_row_part)};
+  const size_t stored = fa_bound_walks_scores(c) ? (size_t)c->d * (f + sizeof(int)) : 0;
+  fa_judge_room r = {.by_turn = by_turn,
+                     .apart = apart,
+                     .query_bytes = element * (size_t)(c->d + (backward ? 2 * c->dv : 0)),
+                     .key_bytes = both * (element + (backward ? OPERAND + SUMS : OPERAND)) + 6 * f + turned +
+                                  stored + (apart ? both * f : 0),
+                     .row_bytes = (backward ? both : (size_t)c->d) * OPERAND + wide * SUMS +
+                                  sizeof(fa_judge_row) + turned + stored,
+                     .pair_bytes = (backward ? 2 * g + 8 * f : g + 4 * f) + (plain ? g + 2 * f : 0) +
+                                   (backward && c->p->score_mod ? 2 * g + 3 * f : 0),
+                     .part_bytes = wide * g + sizeof(fa_judge_row_part)};
   divide_room(c, bytes, &r);
   return r;
 }
@@ -79,6 +80,8 @@ static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->v1 = floats(a, n * c->dv);
   x->v2 = floats(a, n * c->dv);
   x->turned_k = c->rotated.q ? floats(a, 2 * n * c->d) : NULL;
+  x->stored_k = fa_bound_walks_scores(c) ? floats(a, n * c->d) : NULL;
+  x->exponent_k = fa_bound_walks_scores(c) ? fa_judge_take(a, n * c->d, sizeof *x->exponent_k) : NULL;
   x->max_k = floats(a, n);
   x->max_v = floats(a, n);
   if (!backward) return;
@@ -101,6 +104,8 @@ static void lay_out_rows(const fa_ref_call *c, bool backward, const fa_judge_wav
   x->q1 = floats(a, n * c->d);
   x->q2 = floats(a, n * c->d);
   x->turned_q = c->rotated.q ? floats(a, 2 * n * c->d) : NULL;
+  x->stored_q = fa_bound_walks_scores(c) ? floats(a, n * c->d) : NULL;
+  x->exponent_q = fa_bound_walks_scores(c) ? fa_judge_take(a, n * c->d, sizeof *x->exponent_q) : NULL;
   x->acc = sums(a, n * (backward ? c->d : c->dv));
   x->part = doubles(a, w->parts * (backward ? c->d : c->dv));
   if (!backward) return;

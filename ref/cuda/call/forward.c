@@ -17,8 +17,10 @@ static fa_status wave(fa_judge_run *run, const fa_judge_turn *turn, const fa_jud
       {FA_JUDGE_ROW, true, x->we, x->v1, x->acc.errors, c->dv, 1},
       {FA_JUDGE_ROW, true, x->w2, x->v2, x->acc.squares, c->dv, 1},
   };
+  const bool walks = fa_bound_walks_scores(c);
   fa_status status = fa_judge_launch(run, FA_JUDGE_KERNEL_load_query, w->rows, err);
-  if (status == FA_OK) status = fa_judge_multiply(run, turn, w, scores, x->turned_q ? 3 : 2, err);
+  if (status == FA_OK) status = fa_judge_multiply(run, turn, w, scores, walks ? 1 : x->turned_q ? 3 : 2, err);
+  if (status == FA_OK && walks) status = fa_judge_launch(run, FA_JUDGE_KERNEL_walk, w->rows, err);
   if (status == FA_OK) status = fa_judge_modify(run, w, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_scores, w->rows, err);
   if (status == FA_OK) status = fa_judge_launch(run, FA_JUDGE_KERNEL_weigh, w->rows, err);

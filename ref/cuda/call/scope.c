@@ -10,10 +10,19 @@ static const char *of_problem(const fa_problem *p, const fa_tensors *in) {
   return NULL;
 }
 
+/* Sums in narrow accumulators are formulas, and a walk over a score's products; other formats on the way are not. */
+static bool has_narrow_formats(const fa_ref_call *c, bool backward) {
+  const fa_profile *f = c->profile;
+  if (backward) return fa_bound_is_narrow(c);
+  bool any = f->u_scores > 0 || f->max_partials < INFINITY;
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) any |= f->accumulator[i] > FA_ACCUMULATOR_NARROW;
+  return any;
+}
+
 static const char *of_profile(const fa_problem *p, const fa_ref_options *opt, bool backward) {
   const fa_profile *f = opt->profile;
   const fa_ref_call c = {.p = p, .profile = f, .generic = opt->generic};
-  if (fa_bound_is_narrow(&c)) return "narrow formats";
+  if (has_narrow_formats(&c, backward)) return "narrow formats";
   if (fa_bound_scores_scatter(&c) || fa_bound_dp_scatters(&c)) return "coarse operands";
   if (!backward) return NULL;
   if (f->delta != FA_DELTA_STORED_O || f->u_delta > 0) return "another delta";
