@@ -83,6 +83,8 @@ static void test_choice(void) {
   expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"alibi\": {\"slopes\": \"standard\"}, "
                 "\"seqused_k\": [9]}",
                 0, NULL, "hopper_forward_f16_64_alibi_varlen");
+  expect_kernel("{\"seqlen_q\": 20, \"head_dim\": 128, \"softcap\": 3, \"dropout\": {\"p\": 0.3}}", 0, NULL,
+                "hopper_forward_f16_128_several");
 }
 
 /* Forward and backward, as the host's; each map says that a kernel for sm_90a was launched. */

@@ -121,6 +121,15 @@ static void check_neighbours(const char *json, const char *kernel) {
   "\"batch\": 3, \"seqlen_q\": 40, \"seqlen_k\": 150, \"seqused_k\": [150, 140, 7], \"leftpad_k\": [20, 0, " \
   "7]"
 
+static void check_several(void) {
+  check_neighbours("{" SIDE_BY_SIDE ", \"head_dim\": 256, \"dropout\": {\"p\": 0.3}}", "hopper_backward_pair_f16_256_several");
+  check_neighbours("{" HIDDEN ", \"head_dim\": 192, \"dtype\": \"bf16\", \"dropout\": {\"p\": 0.3}, \"softcap\": 3}",
+                   "hopper_backward_pair_bf16_192_several");
+  check_neighbours("{" SIDE_BY_SIDE ", \"head_dim\": 32, \"mask\": {\"type\": \"causal\"}}", "hopper_backward_f16_32_several");
+  check_neighbours("{" HIDDEN ", \"head_dim\": 128, \"softcap\": 3, \"alibi\": {\"slopes\": \"standard\"}}",
+                   "hopper_backward_f16_128_several");
+}
+
 static void check_all_neighbours(void) {
   check_neighbours("{" SIDE_BY_SIDE ", \"head_dim\": 64}", "hopper_backward_f16_64_varlen");
   check_neighbours("{" SIDE_BY_SIDE ", \"head_dim\": 128, \"dtype\": \"bf16\", \"softcap\": 3}",
@@ -169,6 +178,9 @@ static void check_repeats(const char *json, const char *kernel) {
   "\"deterministic\": true"
 
 static void check_all_repeats(void) {
+  check_repeats("{" LONG ", \"head_dim\": 24, \"softcap\": 3, \"dropout\": {\"p\": 0.3}}", "hopper_backward_f16_32_several");
+  check_repeats("{" LONG ", \"head_dim\": 192, \"dtype\": \"bf16\", \"dropout\": {\"p\": 0.3}}",
+                "hopper_backward_pair_bf16_192_several");
   check_repeats("{" LONG ", \"head_dim\": 64}", "hopper_backward_f16_64_varlen");
   check_repeats("{" LONG ", \"head_dim\": 96, \"dtype\": \"bf16\", \"dropout\": {\"p\": 0.3}}",
                 "hopper_backward_bf16_96_varlen_dropout");
@@ -208,8 +220,10 @@ static void check_kernels(void) {
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 80, \"softcap\": 3}",
                "hopper_backward_f16_96_varlen_softcap");
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"softcap\": 3, \"alibi\": {\"slopes\": \"standard\"}}",
-               "");
-  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 24}", "");
+               "hopper_backward_f16_64_several");
+  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 24}", "hopper_backward_f16_32");
+  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 24, \"softcap\": 3}", "hopper_backward_f16_32_several");
+  check_kernel("{\"seqlen_q\": 20, \"head_dim\": 64, \"mask\": {\"type\": \"chunk\", \"size\": 8}}", "");
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 136}", "hopper_backward_pair_f16_192");
   check_kernel("{\"seqlen_q\": 20, \"head_dim\": 200, \"softcap\": 3}",
                "hopper_backward_pair_f16_256_softcap");
@@ -220,11 +234,12 @@ static void check_kernels(void) {
   check_kernel(
       "{\"cu_seqlens_q\": [0, 20], \"cu_seqlens_k\": [0, 20], \"head_dim\": 192, \"dropout\": {\"p\": "
       "0.3}}",
-      "");
+      "hopper_backward_pair_f16_192_several");
 }
 
 int main(void) {
   check_all_neighbours();
+  check_several();
   check_all_repeats();
   check_kernels();
   return check_done();

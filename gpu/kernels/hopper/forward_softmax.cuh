@@ -158,13 +158,15 @@ FA_DEVICE void hopper_logits(float (&s)[1][C::BN / 8][4], const fa_attention_par
     const int row = first + score_row<C>(opaque(thread), 0), key = key0 + score_col(opaque(thread));
     if (C::MODS::has_score(p.flex)) hopper_apply_score_mod<C>(s[0], p, work, row, key);
     if (block.kind != FA_FLEX_FULL) hopper_apply_mask_mod<C>(s[0], p, work, block.kind, row, key);
-  } else if constexpr (C::SOFTCAP) {
+  } else if constexpr (C::SOFTCAP && !C::SEVERAL) {
     cap_scores<C>(s, p.scale * descale.scores, p.softcap);
   } else if constexpr (C::ALIBI) { /* the distance from shift: masks are bottom-right here, and len_q would
                                       take a register */
     const int distance =
         first + score_row<C>(opaque(thread), 0) + work.seq.shift - key0 - score_col(opaque(thread));
-    add_alibi<C>(s, p.scale * descale.scores, slope, static_cast<float>(distance));
+    const bool capped = C::SEVERAL && p.softcap > 0.0f; /* and without ALiBi the slope is 0 */
+    if (capped) cap_scores<C>(s, p.scale * descale.scores, p.softcap);
+    add_alibi<C>(s, capped ? 1.0f : p.scale * descale.scores, slope, static_cast<float>(distance));
   }
   if (block.tile < unmasked.begin || block.tile >= unmasked.end)
     hopper_mask<C>(s[0], p, work, first + score_row<C>(opaque(thread), 0), key0 + score_col(opaque(thread)));
@@ -216,23 +218,34 @@ template <class C> FA_DEVICE void hopper_rescale(float (&o)[C::D / 8][4], const 
   }
 }
 
-/* Converts an accumulator to A fragments of P in place, with dropout. row0: of the group's rows. */
-template <class C>
-FA_DEVICE void hopper_convert_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
+/* Converts an accumulator to A fragments of P in place. row0: of the group's rows. */
+template <class C, bool DROPS>
+FA_DEVICE void hopper_pack_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
                                 const fa_attention_params &p, const work_tile &work, int row0, int key0,
                                 int thread) {
   uint32_t words[4];
   FA_UNROLL
   for (int i = 0; i < C::BN / 16; ++i) {
-    if (C::DROPOUT && i % 2 == 0)
+    if (DROPS && i % 2 == 0)
       drop_words<C>(words, p, dropout_of(p, work.batch, work.head, thread % 32),
                     row0 + score_row<C>(thread, 0), key0 + 16 * i);
     FA_UNROLL
     for (int j = 0; j < 4; ++j) {
       p_frag[i][j] = pack2(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1], typename C::T());
-      if (C::DROPOUT) p_frag[i][j] &= dropout_kept(p, words[i % 2 * 2 + j / 2], j % 2);
+      if (DROPS) p_frag[i][j] &= dropout_kept(p, words[i % 2 * 2 + j / 2], j % 2);
     }
   }
+}
+
+/* The same with the call's dropout. */
+template <class C>
+FA_DEVICE void hopper_convert_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
+                                const fa_attention_params &p, const work_tile &work, int row0, int key0,
+                                int thread) {
+  if (C::SEVERAL && !drops_any(p))
+    hopper_pack_p<C, false>(p_frag, s, p, work, row0, key0, thread);
+  else
+    hopper_pack_p<C, C::DROPOUT>(p_frag, s, p, work, row0, key0, thread);
 }
 
 } // namespace fa

@@ -35,28 +35,29 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int ROW_BYTES = BM * 4;                            /* of LSE; as much for delta */
   static constexpr int FLEX_TILES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile and its kind */
   static constexpr int DROP_AT = FLEX_TILES_AT + (KIND_ == flex ? 4 * STAGES : 0);
-  static constexpr int DROP_BYTES = KIND_ == dropout ? BM / 64 * 1024 : 0; /* one bit per pair (row, key) */
+  static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT;
+  static constexpr int DROP_BYTES = DROPS ? BM / 64 * 1024 : 0;     /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
   static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 4 + 10 * STAGES;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   /* dQ of a step: with 64 rows the groups divide the columns, by whole panels if there are several; with 128
    * rows each group has half of the rows */
-  static constexpr int DQ_FIRST = BM == 128 ? D : D == 64 ? 32 : 64; /* columns of the first group */
+  static constexpr int DQ_FIRST = BM == 128 ? D : D <= 64 ? D / 2 : 64; /* columns of the first group */
   static constexpr int DQ_SECOND = BM == 128 ? D : D - DQ_FIRST;     /* and of the second */
-  /* dropout warps need registers too, where the consumers can spare them */
+  /* dropout warps need registers too, where the consumers can spare them: not where these do everything */
   static constexpr bool DROP_UNROLLED = KIND_ == dropout && D <= 96;
   static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : 40,
                        CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : 232;
   /* K and V in registers: MMAs with both operands in shared memory would take all of its bandwidth */
-  static constexpr bool KV_IN_REGISTERS = D == 64 && KIND_ != flex;
+  static constexpr bool KV_IN_REGISTERS = D <= 64 && KIND_ != flex;
   /* dQ of a tile is computed one step later, so that neither group waits in every step for the other's dS,
    * and the GEMMs of one group overlap the exponentials of the other. Not with a dQ semaphore, where blocks
    * would wait longer for each other, nor where registers are short, nor where it is no faster (dropout, D =
    * 128). */
   static constexpr bool LAG = KIND_ != flex && (VARLEN_ || !ORDERED_) &&
-                              (D < 128 || (KIND_ != dropout && (KIND_ != softcap || VARLEN_)));
+                              (D < 128 || (!DROPS && (KIND_ != softcap || VARLEN_)));
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
-  static_assert(BM == 64 || (KIND_ != dropout && KIND_ != flex),
+  static_assert(BM == 64 || (!DROPS && KIND_ != flex),
                 "a thread has a word with a bit to each pair");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
 };

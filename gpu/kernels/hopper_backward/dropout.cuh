@@ -81,12 +81,20 @@ FA_DEVICE void hopper_drop_store(uint32_t to, const uint32_t (&bits)[2], int lan
                   (mine >> 2 * e & 0x33333333u) << 2 * odd | (from >> 2 * e & 0x33333333u) << (2 - 2 * odd));
 }
 
+/* The bits of a call that has no dropout, in a kernel that asks for it. */
+template <class C> FA_DEVICE bool hopper_keeps_all(uint32_t (&bits)[2], const fa_attention_params &f) {
+  if (!C::SEVERAL || drops_any(f)) return false;
+  bits[0] = bits[1] = 0xffffffffu;
+  return true;
+}
+
 /* hopper_drop_bits, then hopper_drop_store. */
 template <class C>
 FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropout_head head, int row16,
                                 int key32, int lane) {
   uint32_t bits[2];
-  hopper_drop_bits<2, C::DROP_UNROLLED ? 7 : 1, C::DROP_UNROLLED ? 2 : 1>(bits, f, head, row16, key32);
+  if (!hopper_keeps_all<C>(bits, f))
+    hopper_drop_bits<2, C::DROP_UNROLLED ? 7 : 1, C::DROP_UNROLLED ? 2 : 1>(bits, f, head, row16, key32);
   hopper_drop_store(to, bits, lane);
 }
 

@@ -49,7 +49,7 @@ FA_DEVICE void hopper_gemm_dkv(float (&x)[C::D / 8][4], const uint32_t (&a)[C::B
 template <class C, int TILES>
 FA_DEVICE void hopper_gemm_ds_k(float (&dq)[TILES][4], uint32_t ds_tile, uint32_t k_tile, int group) {
   const uint32_t a_at = C::BM == 64 ? 0 : group * C::DS_PANEL,
-                 b_at = C::BM == 64 ? (C::D == 64 ? group * 64 : group * C::KV_PANEL) : 0;
+                 b_at = C::BM == 64 ? (C::D <= 64 ? group * C::D : group * C::KV_PANEL) : 0;
   const uint64_t a = matrix_descriptor(ds_tile + a_at, C::DS_PANEL, 1024, FA_SWIZZLE_128),
                  b = matrix_descriptor(k_tile + b_at, C::KV_PANEL, 1024, FA_SWIZZLE_128);
   FA_UNROLL

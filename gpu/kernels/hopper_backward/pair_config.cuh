@@ -22,13 +22,16 @@ struct hopper_backward_pair_config : hopper_backward_kind<KIND_, VARLEN_, ORDERE
                        P_AT = OTHER_DS_AT + STAGES * DS_BYTES, ROWS_AT = P_AT + BM * BN * 4;
   static constexpr int ROW_BYTES = BM * 4; /* of LSE; as much for delta */
   static constexpr int DROP_AT = ROWS_AT + STAGES * 2 * ROW_BYTES;
-  static constexpr int DROP_BYTES = KIND_ == dropout ? BM * BN / 8 : 0; /* one bit per pair (row, key) */
+  static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT;
+  static constexpr int DROP_BYTES = DROPS ? BM * BN / 8 : 0;        /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
   static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 13 * STAGES + 3;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static constexpr bool APART =
       KIND_ != plain || VARLEN_ || ORDERED_; /* a producer warp for dO alone, with its registers */
-  static constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
+  /* dropout warps that also know where a sequence lies need more, and the consumers can spare them */
+  static constexpr int PRODUCER_REGISTERS = KIND_ == several ? 40 : 24,
+                       CONSUMER_REGISTERS = KIND_ == several ? 232 : 240;
   static_assert(D == 192 || D == 256, "how dQ is shared out");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
 };

@@ -182,10 +182,11 @@ FA_DEVICE void hopper_pair_drop_step(const fa_backward_params &p, hopper_pair_dr
   typedef hopper_pair_barriers<C> bar;
   static_assert(C::BN / 32 == HOPPER_DROP_WARPS, "each has 32 keys");
   uint32_t bits[2];
-  hopper_drop_bits<1, 1, 1>(
-      bits, p.forward,
-      dropout_of(p.forward, static_cast<int>(blockIdx.z), at.head(p.forward), opaque(thread) % 32),
-      opaque(block) * (C::BM / 16), at.keys(p.forward).block() * HOPPER_DROP_WARPS + opaque(thread) / 32 % 2);
+  if (!hopper_keeps_all<C>(bits, p.forward))
+    hopper_drop_bits<1, 1, 1>(
+        bits, p.forward,
+        dropout_of(p.forward, static_cast<int>(blockIdx.z), at.head(p.forward), opaque(thread) % 32),
+        opaque(block) * (C::BM / 16), at.keys(p.forward).block() * HOPPER_DROP_WARPS + opaque(thread) / 32 % 2);
   const int me = opaque(thread), lane = me % 32, warp = me / 32 % 2;
   const pipeline_state<C::STAGES> pipe = at.pipe();
   mbarrier_wait(bar::drop_empty(pipe.stage()), pipe.phase() ^ 1);

@@ -85,7 +85,10 @@ FA_DEVICE void hopper_pair_compute_p(const fa_backward_params &p, uint32_t (&p_f
   const hopper_alibi alibi = hopper_load_alibi<C>(p.forward, t.seq, t.batch, head, key, row);
   const bool mask =
       keys_need_mask(p.forward, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q), t.key0, t.key0 + C::BN);
-  if (CHANGED && mask)
+  if constexpr (C::SEVERAL) {
+    hopper_compute_several_p<C>(p_frag, s, p, alibi, rows);
+    if (mask) hopper_hide_p<C>(p_frag, s, rows_of_keys<C>(p.forward, t.seq, key, row));
+  } else if (CHANGED && mask)
     hopper_compute_p<C, true>(p_frag, s, p, alibi, rows, rows_of_keys<C>(p.forward, t.seq, key, row));
   else if (CHANGED)
     hopper_compute_p<C, false>(p_frag, s, p, alibi, rows, hopper_row_limits());

@@ -86,21 +86,21 @@ FA_DEVICE hopper_alibi hopper_load_alibi(const fa_attention_params &f, const seq
   return hopper_alibi{minus_slope(f, batch, head), static_cast<float>(row + seq.len_k - seq.len_q - key)};
 }
 
-/* hopper_compute_p with ALiBi or softcap. P of a masked score is set to 0, because its exponential may
+/* hopper_compute_p with ALiBi, or if CAP with softcap. P of a masked score is set to 0, because its exponential may
  * overflow. */
-template <class C, bool MASK>
+template <class C, bool MASK, bool CAP>
 FA_DEVICE void hopper_compute_modified_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
                                     const fa_backward_params &p, const hopper_alibi &alibi,
                                     uint32_t rows, const hopper_row_limits &seen) {
   hopper_compute_p_pairs<C>(p_frag, s, rows, [&](float &x, float lse, int n, int r, int e) {
-    if (C::SOFTCAP) x = tanh_approx(multiply(x, p.scale) * p.inverse_softcap);
-    float exponent = fmaf(x, C::SOFTCAP ? p.softcap_log2 : p.scale_log2, -lse);
+    if (CAP) x = tanh_approx(multiply(x, p.scale) * p.inverse_softcap);
+    float exponent = fmaf(x, CAP ? p.softcap_log2 : p.scale_log2, -lse);
     if (C::ALIBI)
       exponent =
           fmaf(alibi.minus_slope, fabsf(alibi.distance + static_cast<float>(8 * n + e - 8 * r)), exponent);
     float prob = exp2_approx(exponent);
     if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) prob = 0.0f;
-    x = C::SOFTCAP ? prob * fmaf(-x, x, 1.0f) : prob;
+    x = CAP ? prob * fmaf(-x, x, 1.0f) : prob;
     return prob;
   });
 }
@@ -111,10 +111,37 @@ FA_DEVICE void hopper_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C:
                             const fa_backward_params &p, const hopper_alibi &alibi, uint32_t rows,
                             const hopper_row_limits &seen) {
   if constexpr (C::ALIBI || C::SOFTCAP) {
-    hopper_compute_modified_p<C, MASK>(p_frag, s, p, alibi, rows, seen);
+    hopper_compute_modified_p<C, MASK, C::SOFTCAP>(p_frag, s, p, alibi, rows, seen);
   } else {
     hopper_exponentiate<C, MASK>(s, p.scale_log2, rows, seen);
     hopper_pack<C>(p_frag, s);
+  }
+}
+
+/* hopper_compute_p of kernels that ask what the call has. Nothing is masked: hopper_hide_p does that afterwards, when
+ * there are registers for the limits. */
+template <class C>
+FA_DEVICE void hopper_compute_several_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
+                                        const fa_backward_params &p, const hopper_alibi &alibi, uint32_t rows) {
+  if (p.softcap_log2 > 0.0f)
+    hopper_compute_modified_p<C, false, true>(p_frag, s, p, alibi, rows, hopper_row_limits());
+  else
+    hopper_compute_modified_p<C, false, false>(p_frag, s, p, alibi, rows, hopper_row_limits());
+}
+
+/* Masked pairs become 0 in P, whatever they are, and in P in 16 bits. */
+template <class C>
+FA_DEVICE void hopper_hide_p(uint32_t (&p_frag)[C::BM / 16][4], float (&p)[C::BM / 8][4],
+                             const hopper_row_limits &seen) {
+  FA_UNROLL
+  for (int n = 0; n < C::BM / 8; ++n) {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int r = i / 2, e = i % 2, row = 8 * n + e;
+      if (row >= seen.lo[r] && row < seen.hi[r]) continue;
+      p[n][i] = 0.0f;
+      p_frag[n / 2][n % 2 * 2 + r] &= e ? 0x0000ffffu : 0xffff0000u;
+    }
   }
 }
 

@@ -38,7 +38,7 @@ FA_DEVICE void hopper_issue_s_dp(float (&x)[C::BM / 8][4], const typename hopper
     hopper_gemm_s_dp<C>(x, shared_base() + keys_at + group * 64 * 128, rows_tile);
 }
 
-/* P^T and dS^T in 16 bits, for the plain kernel and the kinds with one feature that costs time on every pair.
+/* P^T and dS^T in 16 bits, for the plain kernel and the kinds with features that cost time on every pair.
  * Issues the GEMM of dV, which overlaps the computation of dS. */
 template <class C>
 FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
@@ -68,11 +68,16 @@ FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_fra
   const uint32_t rows = base + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
   const int first = t.key0 + 64 * group;
   wgmma_wait<1>(s);
-  if (keys_need_mask(p.forward, t.seq, at.row0, min_int(at.row0 + C::BM, t.seq.len_q), first, first + 64))
-    hopper_compute_p<C, true>(p_frag, s, p, alibi, rows,
-                          rows_of_keys<C>(p.forward, t.seq, t.key0 + key, at.row0 + lane % 4 * 2));
-  else
+  if constexpr (C::SEVERAL) hopper_compute_several_p<C>(p_frag, s, p, alibi, rows);
+  if (keys_need_mask(p.forward, t.seq, at.row0, min_int(at.row0 + C::BM, t.seq.len_q), first, first + 64)) {
+    const auto seen = rows_of_keys<C>(p.forward, t.seq, t.key0 + key, at.row0 + lane % 4 * 2);
+    if constexpr (C::SEVERAL)
+      hopper_hide_p<C>(p_frag, s, seen);
+    else
+      hopper_compute_p<C, true>(p_frag, s, p, alibi, rows, seen);
+  } else if constexpr (!C::SEVERAL) {
     hopper_compute_p<C, false>(p_frag, s, p, alibi, rows, hopper_row_limits());
+  }
   if constexpr (C::DROPOUT) hopper_drop_p<C>(p_frag, kept);
   wgmma_fence();
   hopper_gemm_dkv<C>(dv, p_frag, do_tile);
@@ -160,7 +165,7 @@ FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::
   hopper_release(bar::q_empty(pipe.stage()), thread);
 }
 
-/* LAG: dQ of a head's last tile, 32 columns at a time: with 64, ptxas would move the accumulators of the
+/* LAG: dQ of a head's last tile, at most 32 columns at a time: with 64, ptxas would move the accumulators of the
  * steps between registers. */
 template <class C, int DQ_COLS>
 FA_DEVICE void hopper_last_dq(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
@@ -169,9 +174,10 @@ FA_DEVICE void hopper_last_dq(const fa_backward_params &p, pipeline_state<C::STA
   const block_range tiles = hopper_load_key_tile<C>(p, key_block).blocks;
   if (tiles.begin >= tiles.end) return;
   hopper_dq_wait<C>(p, made);
+  constexpr int AT_ONCE = DQ_COLS < 32 ? DQ_COLS : 32;
   FA_NO_UNROLL
-  for (int first = 0; first < DQ_COLS; first += 32) {
-    float dq[4][4];
+  for (int first = 0; first < DQ_COLS; first += AT_ONCE) {
+    float dq[AT_ONCE / 8][4];
     hopper_issue_dq<C>(dq, made, true, group, first);
     wgmma_wait<0>(dq);
     hopper_atomic_add_dq<C>(p, dq, head, (tiles.end - 1) * C::BM, group, thread, first);

@@ -28,7 +28,7 @@
  *                                         the reads of copies and MMAs issued after the next barrier
  *
  * Warpgroup MMAs: d[64 x N] (+)= a[64 x 16] b[16 x N] with f32 accumulators. Each warp's 16 rows have the
- * layout of mma.sync's d; d[n][4] holds columns 8n..8n+7. N = 32, 64, 80, 96, 112, 128, 160, 176, 192, 256.
+ * layout of mma.sync's d; d[n][4] holds columns 8n..8n+7. N = 16, 32, 64, 80, 96, 112, 128, 160, 176, 192, 256.
  *   matrix_descriptor(shared, leading, stride, swizzle)   of an operand in shared memory
  *   wgmma_ss<TRANS_A, TRANS_B>(d, a, b, accumulate, T())  TRANS: the rows of the operand's tile run along k
  *   wgmma_rs<TRANS_B>(d, a, b, accumulate, T())           a[4]: registers as mma.sync's a of the warp's rows

@@ -241,6 +241,8 @@ template <int TILES, class T> struct wgmma_of;
 #define FA_WGMMA_BOTH(N, ...)                                                                                \
   FA_WGMMA(N, f16, "f16", __VA_ARGS__)                                                                       \
   FA_WGMMA(N, bf16, "bf16", __VA_ARGS__)
+#define FA_DS16 FA_D2(0)
+#define FA_RS16 FA_R0
 #define FA_DS32 FA_D4(0)
 #define FA_RS32 FA_R0 FA_R1
 #define FA_DS64 FA_D8(0)
@@ -262,6 +264,7 @@ template <int TILES, class T> struct wgmma_of;
 #define FA_DS256 FA_D16(0), FA_D16(16)
 #define FA_RS256                                                                                             \
   FA_R0 FA_R1 FA_R2 FA_R3 FA_R4 FA_R5 FA_R6 FA_R7 FA_R8 FA_R9 FA_R10 FA_R11 FA_R12 FA_R13 FA_R14 FA_R15
+FA_WGMMA_BOTH(16, "%8", "%9", "%10", "%11", "%12", "%13", "%14")
 FA_WGMMA_BOTH(32, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
 FA_WGMMA_BOTH(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
 FA_WGMMA_BOTH(80, "%40", "%41", "%42", "%43", "%44", "%45", "%46")

@@ -39,6 +39,11 @@ FA_DEVICE void dropout_words(uint32_t (&words)[4], const fa_attention_params &p,
             static_cast<uint32_t>(key32));
 }
 
+/* False: every byte keeps its element. */
+FA_DEVICE bool drops_any(const fa_attention_params &p) {
+  return (p.dropout_limit & 0xff) != 0xff;
+}
+
 /* All bits set in each kept half. */
 FA_DEVICE uint32_t dropout_kept(const fa_attention_params &p, uint32_t word, int r) {
   return bytes_at_most(word, r, p.dropout_limit);

@@ -14,6 +14,7 @@ enum kernel_kind {
   dropout,
   biased,
   flex,    /* score_mod, mask_mod, block lists (kernels for sm_90a) */
+  several, /* chosen at run time: any of softcap, ALiBi and tiled dropout (kernels for sm_90a) */
   general, /* chosen at run time by the parameters: unaligned rows, softcap and ALiBi, tiled dropout, p_debug */
   mixed /* chosen at run time: unaligned rows, bias, linear dropout, any two head dims up to the tile's */
 };
@@ -21,9 +22,10 @@ enum kernel_kind {
 /* The compile-time properties of a kind. */
 template <kernel_kind KIND> struct kernel_kind_traits {
   static constexpr bool GENERAL = KIND == general, MIXED = KIND == mixed, ALIGNED = !GENERAL && !MIXED;
-  static constexpr bool ALIBI = KIND == alibi || GENERAL;
-  static constexpr bool SOFTCAP = KIND == softcap || GENERAL;
-  static constexpr bool DROPOUT = KIND == dropout || GENERAL; /* tiled */
+  static constexpr bool SEVERAL = KIND == several;
+  static constexpr bool ALIBI = KIND == alibi || GENERAL || SEVERAL;
+  static constexpr bool SOFTCAP = KIND == softcap || GENERAL || SEVERAL;
+  static constexpr bool DROPOUT = KIND == dropout || GENERAL || SEVERAL; /* tiled */
   static constexpr bool LINEAR = MIXED;                       /* linear dropout */
   static constexpr bool BIAS = KIND == biased || MIXED;
   static constexpr bool FLEX = KIND == flex;
