@@ -38,12 +38,15 @@ void fa_flex_compile_in(const fa_flex_builder *b, fa_mods mods, const fa_attenti
                         const void *dbias, fa_launch *l) {
   const bool windows = p->window_left >= 0 || p->window_right >= 0 || p->chunk > 0;
   const bool lengths = p->cu_seqlens_q || p->cu_seqlens_k || p->seqused_k || p->leftpad_k;
+  const bool wide = p->head_dim > FA_NARROW || p->head_dim_v > FA_NARROW;
   l->mods = mods;
   if (!b->call->a->flex->program) return;
   l->lacks = lacks_unless(p->softcap > 0, FA_HAS_SOFTCAP) | lacks_unless(p->alibi_slopes, FA_HAS_ALIBI) |
              lacks_unless(p->bias, FA_HAS_BIAS) | lacks_unless(dbias, FA_HAS_DBIAS) |
              lacks_unless(windows, FA_HAS_WINDOW) | lacks_unless(lengths, FA_HAS_LENGTHS) |
-             lacks_unless(p->aligned, FA_HAS_ALIGNED) | lacks_unless(!p->aligned, FA_HAS_UNALIGNED);
+             lacks_unless(p->aligned, FA_HAS_ALIGNED) | lacks_unless(!p->aligned, FA_HAS_UNALIGNED) |
+             lacks_unless(fa_flex_has_blocks(b->call->a), FA_HAS_BLOCKS) |
+             lacks_unless(p->sinks, FA_HAS_SINKS) | lacks_unless(wide, FA_HAS_WIDE);
 }
 
 /* batch: sequences that have a map, or lists, of their own. */

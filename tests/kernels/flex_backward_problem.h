@@ -37,6 +37,7 @@ typedef struct problem {
   bool alibi, bias, dlse, lists, mask, score, causal;
   int dbias_sums;
   bool exact, is_short; /* the kernels for short problems */
+  bool is_bare;         /* those without code for anything but expressions and rows that begin anywhere */
   fa_dtype dtype;
 } problem;
 

@@ -1,6 +1,7 @@
 /* The portable flex forward kernels on the host executor, with score_mod and mask_mod of the test and block
  * lists made here, against a float64 attention written here. */
 #include "gpu/kernels/params/attention.h"
+#include "gpu/kernels/params/traits.h"
 #include "gpu/kernels/registry/select.h"
 #include "gpu/simt/launch.h"
 #include "tests/kernels/flex_forward_problem.h"
@@ -173,6 +174,23 @@ static int run(const fa_kernel *kernel, const call *c, const fa_flex_functions *
   return empty;
 }
 
+extern const fa_kernel_table flex_bare_forward;
+static int n_bare;
+
+/* The kernel without code for what the call lacks. */
+static void run_bare(const call *c, const fa_flex_functions *functions, uint64_t seed) {
+  if (c->dtype == FA_F32 || c->d > FA_NARROW || c->dv > FA_NARROW || c->q_block || c->softcap > 0 || c->alibi ||
+      c->bias || c->window_left >= 0 || c->window_right >= 0 || c->lengths)
+    return;
+  for (int i = 0; i < flex_bare_forward.n; ++i) {
+    const fa_kernel *k = &flex_bare_forward.v[i];
+    if (k->dtype != c->dtype) continue;
+    CHECK(k->entry != fa_kernel_find(k->name)->entry);
+    run(k, c, functions, seed);
+    ++n_bare;
+  }
+}
+
 /* Returns the number of fully masked rows. */
 static int test(const call *c, uint64_t seed) {
   const fa_flex_functions functions = {.score = c->mode & (M_SCORE | M_GARBAGE | M_MINUS_INF) ? flex_score_mod
@@ -186,6 +204,7 @@ static int test(const call *c, uint64_t seed) {
   fill(memory.bias, NULL, (int64_t)BATCH * c->heads * c->rows * c->keys, 1.0f, c->dtype);
   const int empty = run(fa_flex_forward_find(c->dtype, c->d, c->dv, NULL), c, &functions, seed);
   run(fa_flex_forward_find_short(c->dtype, NULL), c, &functions, seed); /* whose lists are drawn anew */
+  run_bare(c, &functions, seed);
   CHECK_MSG(!full_asked, "%s: mask_mod was asked of a full block", c->name);
   return empty;
 }
@@ -206,6 +225,9 @@ static void test_expressions(void) {
   c.name = "f16";
   c.dtype = FA_F16, c.dv = 72;
   CHECK(test(&c, 4) == 0);
+  c.name = "f16, as wide as narrow ones are";
+  c.d = c.dv = FA_NARROW, c.mode = M_SCORE | M_MASK | M_GARBAGE;
+  CHECK(test(&c, 6) == 0);
   c = none;
   c.name = "the whole chain";
   c.mode = M_SCORE | M_MASK, c.softcap = 2.0f, c.alibi = true, c.bias = true;
@@ -307,5 +329,6 @@ int main(void) {
   test_masks();
   test_lists();
   test_comparison();
+  CHECK(n_bare == 2);
   return check_done();
 }

@@ -9,7 +9,8 @@
 static char memory[1 << 16] __attribute__((aligned(256)));
 
 static const unsigned all = FA_HAS_SOFTCAP | FA_HAS_ALIBI | FA_HAS_BIAS | FA_HAS_DBIAS | FA_HAS_WINDOW |
-                            FA_HAS_LENGTHS | FA_HAS_ALIGNED | FA_HAS_UNALIGNED;
+                            FA_HAS_LENGTHS | FA_HAS_ALIGNED | FA_HAS_UNALIGNED | FA_HAS_BLOCKS |
+                            FA_HAS_SINKS | FA_HAS_WIDE;
 
 typedef struct planned {
   fa_attention a;
@@ -88,6 +89,36 @@ static void test_each(fa_flex_program *program) {
   check_both(&p, FA_HAS_UNALIGNED, "rows that begin on two bytes");
 }
 
+static void set_lists(planned *p) {
+  p->flex.q_block = p->flex.kv_block = 64;
+  p->flex.list_batch = p->flex.list_heads = 1;
+  p->flex.kv_num_blocks = p->flex.kv_indices = (int32_t *)memory;
+}
+
+static void test_blocks_and_sinks(fa_flex_program *program) {
+  planned p;
+  fill(&p, program);
+  set_lists(&p);
+  check_both(&p, FA_HAS_ALIGNED | FA_HAS_BLOCKS, "lists of blocks");
+  fill(&p, program);
+  p.a.sinks = (float *)memory;
+  check_both(&p, FA_HAS_ALIGNED | FA_HAS_SINKS, "sinks");
+}
+
+/* The last head dim that is not wide, the first that is, and that of V alone. */
+static void test_wide(fa_flex_program *program) {
+  static const int64_t dims[3][2] = {{FA_NARROW, 0}, {FA_NARROW + 8, 0}, {40, FA_NARROW + 8}};
+  for (int i = 0; i < 3; ++i) {
+    planned p;
+    fill(&p, program);
+    p.a.head_dim = dims[i][0];
+    p.a.head_dim_v = dims[i][1];
+    p.a.q_stride = p.a.k_stride = p.a.v_stride = p.a.o_stride = fa_strides_dense(64, 1, FA_NARROW + 8);
+    p.g.do_stride = p.g.dq_stride = p.g.dk_stride = p.g.dv_stride = p.a.q_stride;
+    check_both(&p, FA_HAS_ALIGNED | (i ? FA_HAS_WIDE : 0), "head dims");
+  }
+}
+
 static void test_bias(fa_flex_program *program) {
   planned p;
   fill(&p, program);
@@ -104,9 +135,7 @@ static void test_bias(fa_flex_program *program) {
 static void test_lists_alone(void) {
   planned p;
   fill(&p, NULL);
-  p.flex.q_block = p.flex.kv_block = 64;
-  p.flex.list_batch = p.flex.list_heads = 1;
-  p.flex.kv_num_blocks = p.flex.kv_indices = (int32_t *)memory;
+  set_lists(&p);
   check_both(&p, all, "lists alone");
 }
 
@@ -141,6 +170,8 @@ int main(void) {
   fa_error err = {""};
   REQUIRE(fa_flex_prepare("score * 2", NULL, NULL, 0, &program, &err) == FA_OK);
   test_each(program);
+  test_blocks_and_sinks(program);
+  test_wide(program);
   test_bias(program);
   test_lists_alone();
   test_long(program);

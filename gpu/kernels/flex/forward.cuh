@@ -86,7 +86,7 @@ template <class C> FA_DEVICE void half_forward(const fa_attention_params &p) {
                            v_rows(p, t),
                            static_cast<int>(blockIdx.x) / n_cols * C::BM,
                            static_cast<int>(blockIdx.x) % n_cols * C::VC,
-                           (p.head_dim + C::CHUNK - 1) / C::CHUNK,
+                           may_have(FA_HAS_WIDE) ? (p.head_dim + C::CHUNK - 1) / C::CHUNK : 1,
                            p.aligned != 0};
   store_dropout_used_of<C>(p, thread);
   if (x.row0 >= t.seq.len_q) return;

@@ -39,7 +39,7 @@ FA_DEVICE uint32_t hopper_flex_visible(const fa_flex_args &x, int kind, const fl
     FA_UNROLL
     for (int i = 0; mods::has_mask(x) && i < 32; ++i)
       if (!mods::mask(x, hopper_flex_pair(first, i / 4, i / 2 % 2, i % 2))) masked |= 1u << i;
-  } else if (kind == FA_FLEX_MIXED) {
+  } else if (may_have(FA_HAS_BLOCKS) && kind == FA_FLEX_MIXED) {
     FA_NO_UNROLL
     for (int i = 0; i < 32; ++i) {
       const flex_pair at = hopper_flex_pair(first, i / 4, i / 2 % 2, i % 2);

@@ -162,7 +162,7 @@ FA_DEVICE void gemm_tile(typename C::output_tile &x, const typename C::score_til
 
 /* The number of chunks of so many columns. */
 template <class C> FA_DEVICE int chunks_of(int n_cols) {
-  return (n_cols + C::CHUNK - 1) / C::CHUNK;
+  return C::CHUNK >= FA_NARROW && !may_have(FA_HAS_WIDE) ? 1 : (n_cols + C::CHUNK - 1) / C::CHUNK;
 }
 
 /* Stores the warp's 16 rows of a result, times factor. row: the lane's first. */

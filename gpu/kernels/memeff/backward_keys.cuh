@@ -17,13 +17,14 @@ FA_DEVICE block_range query_blocks_of_keys(const fa_attention_params &f, const s
   return r;
 }
 
-/* Writes zeros to dK or dV of a sequence's masked keys (left padding, past seqused_k). Each block clears BM
- * of the sequence's keys, counted from its first. */
+/* Writes zeros to dK or dV of a sequence's masked keys (left padding, past seqused_k): there are none without lengths.
+ * Each block clears BM of the sequence's keys, counted from its first. */
 template <class C>
 FA_DEVICE void clear_masked(const fa_memeff_backward_params &p, const memeff_coord &t, void *to,
                             fa_kernel_strides s, int n_cols, int first, int col0, int thread) {
+  if (!may_have(FA_HAS_LENGTHS)) return;
   const fa_attention_params &f = p.forward;
-  const bool packed = may_have(FA_HAS_LENGTHS) && f.cu_seqlens_k;
+  const bool packed = f.cu_seqlens_k;
   const int begin = packed ? load_global(f.cu_seqlens_k + t.batch) : 0;
   const int end = packed ? load_global(f.cu_seqlens_k + t.batch + 1) : f.seqlen_k;
   FA_NO_UNROLL

@@ -14,11 +14,45 @@ template <int COLS> struct half_row {
   static constexpr int BYTES = COLS * 2 + 16;
 };
 
+/* Eight elements to a tile; zeros from column n_cols on, and all of them out of range. */
+FA_DEVICE void load_eight(uint32_t to, const uint16_t *at, bool in_range, int col, int n_cols) {
+  uint32_t x[4] = {0, 0, 0, 0};
+  FA_UNROLL
+  for (int e = 0; e < 8; ++e)
+    if (in_range && col + e < n_cols) x[e / 2] |= static_cast<uint32_t>(load_global(at + e)) << e % 2 * 16;
+  store_shared16(to, vec4{x[0], x[1], x[2], x[3]});
+}
+
+/* load_half for kernels that are compiled for rows that begin anywhere, alone: n times eight columns, 2^log_eights of which are a
+ * row's. It waits for memory most of its time, and a kernel has up to five such loads: inlined they are a third of its code, and
+ * of the time that it takes to compile. */
+template <int THREADS>
+FA_CALLED void load_half_anywhere(uint32_t tile, memeff_rows from, int row0, int col0, int n, int log_eights,
+                                  int thread) {
+  FA_NO_UNROLL
+  for (int i = thread; i < n; i += THREADS) {
+    const int r = i >> log_eights, row = row0 + r, eight = i - (r << log_eights), col = col0 + eight * 8;
+    const bool in_range = row < from.n_rows && col < from.n_cols;
+    const uint16_t *const at =
+        static_cast<const uint16_t *>(from.base) + from.first + (in_range ? row * from.stride + col : 0);
+    load_eight(tile + r * ((16 << log_eights) + 16) + eight * 16, at, in_range, col, from.n_cols);
+  }
+}
+
+FA_DEVICE constexpr int log2_of(int n) {
+  return n > 1 ? 1 + log2_of(n / 2) : 0;
+}
+
 /* Loads ROWS x COLS of a head from row row0, column col0 on; zeros outside. aligned: rows begin on 16 bytes
  * and n_cols is a multiple of 8; the copies are then asynchronous, and the caller commits. */
 template <int ROWS, int COLS, int THREADS>
 FA_DEVICE void load_half(uint32_t tile, const memeff_rows &from, int row0, int col0, bool aligned, int thread) {
   constexpr int CHUNKS = COLS / 8;
+  if constexpr (!may_have(FA_HAS_ALIGNED)) {
+    static_assert(1 << log2_of(CHUNKS) == CHUNKS, "what is a row's is found by shifting");
+    load_half_anywhere<THREADS>(tile, from, row0, col0, ROWS * CHUNKS, log2_of(CHUNKS), thread);
+    return;
+  }
   FA_NO_UNROLL
   for (int i = thread; i < ROWS * CHUNKS; i += THREADS) {
     const int r = i / CHUNKS, row = row0 + r, col = col0 + i % CHUNKS * 8;
@@ -26,16 +60,10 @@ FA_DEVICE void load_half(uint32_t tile, const memeff_rows &from, int row0, int c
     const bool in_range = row < from.n_rows && col < from.n_cols;
     const uint16_t *const at =
         static_cast<const uint16_t *>(from.base) + from.first + (in_range ? row * from.stride + col : 0);
-    if (rows_are_aligned(aligned)) {
+    if (rows_are_aligned(aligned))
       cp_async16(to, at, in_range);
-      continue;
-    }
-    uint32_t x[4] = {0, 0, 0, 0};
-    FA_UNROLL
-    for (int e = 0; e < 8; ++e)
-      if (in_range && col + e < from.n_cols)
-        x[e / 2] |= static_cast<uint32_t>(load_global(at + e)) << e % 2 * 16;
-    store_shared16(to, vec4{x[0], x[1], x[2], x[3]});
+    else
+      load_eight(to, at, in_range, col, from.n_cols);
   }
 }
 

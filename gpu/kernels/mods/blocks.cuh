@@ -22,7 +22,7 @@ struct flex_tile {
 template <class MODS>
 FA_DEVICE flex_walk flex_tiles(const fa_flex_args &x, const fa_flex_lists &lists, int batch, int head,
                                int tile, block_range range) {
-  if (!lists.count)
+  if (!may_have(FA_HAS_BLOCKS) || !lists.count)
     return flex_walk{nullptr, max_int(range.end - range.begin, 0), range.begin,
                      MODS::has_mask(x) ? FA_FLEX_PARTIAL : FA_FLEX_FULL};
   const int64_t at = batch * lists.batch_stride + head * lists.head_stride + tile;
@@ -30,7 +30,7 @@ FA_DEVICE flex_walk flex_tiles(const fa_flex_args &x, const fa_flex_lists &lists
 }
 
 FA_DEVICE flex_tile flex_at(const flex_walk &w, int i) {
-  if (!w.entry) return flex_tile{w.first + i, w.kind};
+  if (!may_have(FA_HAS_BLOCKS) || !w.entry) return flex_tile{w.first + i, w.kind};
   const int entry = load_global(w.entry + i);
   return flex_tile{entry >> 2, entry & 3};
 }
@@ -57,7 +57,7 @@ template <> struct tile_walk<no_mods> {
 /* True if block lists and mask_mod leave the pair visible. kind: of its tile. Masks by position are not
  * tested, but the pair must lie within the sequence. */
 template <class MODS> FA_DEVICE bool flex_visible(const fa_flex_args &x, int kind, const flex_pair &at) {
-  if (kind == FA_FLEX_MIXED) {
+  if (may_have(FA_HAS_BLOCKS) && kind == FA_FLEX_MIXED) {
     const int64_t block = at.b * x.map_batch_stride + at.h * x.map_head_stride +
                           static_cast<int64_t>(at.i / x.q_block) * x.n_kv_blocks + at.j / x.kv_block;
     kind = load_global(x.map + block);

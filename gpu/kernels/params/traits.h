@@ -12,7 +12,12 @@ typedef enum fa_trait {
   FA_HAS_WINDOW = 16,  /* or chunks: a row may see other keys than all of its sequence */
   FA_HAS_LENGTHS = 32, /* of sequences: cu_seqlens, seqused_k, leftpad_k */
   FA_HAS_ALIGNED = 64, /* rows that all begin on 16 bytes */
-  FA_HAS_UNALIGNED = 128
+  FA_HAS_UNALIGNED = 128,
+  FA_HAS_BLOCKS = 256, /* their kinds, by lists or by mask_mod */
+  FA_HAS_SINKS = 512,
+  FA_HAS_WIDE = 1024 /* head dims of more than FA_NARROW columns, q's or v's */
 } fa_trait;
+
+#define FA_NARROW 64
 
 #endif

@@ -3,13 +3,13 @@
 #ifndef FA_GPU_KERNELS_PARTS_SINK_CUH
 #define FA_GPU_KERNELS_PARTS_SINK_CUH
 
-#include "gpu/kernels/machine/prim.cuh"
+#include "gpu/kernels/parts/traits.cuh"
 
 namespace fa {
 
 /* The logit of a query head's sink; -inf: it has none. */
 template <class P> FA_DEVICE float sink_of(const P &p, int64_t head) {
-  return p.sinks ? load_global(p.sinks + head) : -infinity();
+  return may_have(FA_HAS_SINKS) && p.sinks ? load_global(p.sinks + head) : -infinity();
 }
 
 FA_DEVICE float exp_of(float x) {
@@ -25,7 +25,7 @@ FA_DEVICE float with_sink(float lse, float sink) {
 
 /* The LSE that P is made from, of a row whose forward pass returned this one. */
 template <class P> FA_DEVICE float lse_of_p(const P &p, int64_t head, float lse) {
-  return p.sinks_in_lse ? lse : with_sink(lse, sink_of(p, head));
+  return !may_have(FA_HAS_SINKS) || p.sinks_in_lse ? lse : with_sink(lse, sink_of(p, head));
 }
 
 /* The LSE of a row without keys. */
