@@ -134,7 +134,7 @@ static void compare_claimed(call *x, int which, bool generic, two_judges *to) {
   fa_wants_free(&forward);
 }
 
-void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
+static void compare_whole(const fa_case *c, fa_judge_machine *m, two_judges *to) {
   const fa_run_options run = {.passes = FA_PASS_FORWARD | (c->problem.backward ? FA_PASS_BACKWARD : 0),
                               .n_threads = 1};
   fa_outcome outcome;
@@ -145,6 +145,15 @@ void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
   for (int i = 0; i < CLAIMS; ++i) compare_claimed(&x, i, fa_case_is_generic(c), to);
   fa_tensors_free(&x.got);
   fa_tensors_free(&x.in);
+}
+
+void compare_judges(const fa_case *c, fa_judge_machine *m, two_judges *to) {
+  const int failed = check_n_failed;
+  const int64_t wrong = to->wrong;
+  ++to->cases;
+  if (to->only > 0 && to->cases != to->only) return;
+  compare_whole(c, m, to);
+  if (to->failed_at == 0 && (to->wrong > wrong || check_n_failed > failed)) to->failed_at = to->cases;
 }
 
 void compare_judges_on(const char *profile, uint64_t seed, int64_t index, fa_judge_machine *m,

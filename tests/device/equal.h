@@ -11,6 +11,9 @@ typedef struct two_judges {
   int64_t wrong;              /* elements */
   double value, bound, noise; /* in bounds; relative */
   char first_wrong[512];      /* "" or a sentence */
+  int64_t cases;              /* asked to be compared so far */
+  int64_t only;               /* the one of them, from 1, that is; 0: all */
+  int64_t failed_at;          /* the first of them with a failed check; 0: none */
 } two_judges;
 
 /* Runs ref-f32 on the case and has both judge it: forward, and backward from its O and LSE. */
