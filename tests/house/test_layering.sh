@@ -116,9 +116,18 @@ for i in "${!folders[@]}"; do
   write "${row[0]}/x.c" "$(for item in "${row[@]:1}"; do
     case $item in *.h) printf '#include "%s"\n' "$item" ;; *) printf '#include "%s/x.h"\n' "$item" ;; esac
   done)"
-  look allowed "what the row of ${row[0]} names"
-  plant "${row[0]}/x.c" "#include \"${folders[i + 1]:-tests/nowhere}/x.h\""
 done
+look allowed "what the rows name"
+for i in "${!folders[@]}"; do write "${folders[i]}/x.c" "#include \"${folders[i + 1]:-tests/nowhere}/x.h\""; done
+said=$(violations "$work/tree" 2>/dev/null)
+for folder in "${folders[@]}"; do
+  if ! grep -q "^$folder/x.c: " <<<"$said"; then
+    echo "not reported: the next row's in $folder/x.c"
+    failed=1
+  fi
+done
+n_planted=$((n_planted + ${#folders[@]}))
+rm -rf "$work/tree"
 
 plant ref/math/x.c '#include "gpu/backend.h"'
 plant gpu/plan/x.c '#include "ref/reference.h"'
