@@ -14,7 +14,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from share import share
+from share import share_of_neighbours
 
 WORKERS = 2  # at a time: compilers, and removals
 
@@ -128,11 +128,31 @@ def copy_kernels(folder, every_site):
             f.writelines(([SWITCH] if name.endswith(".cu") else []) + lines)
 
 
-def build(cxx, folder):
-    """The kernels of folder as a shared library. Which header is found must not depend on where the others lie: the
+def included(path, seen):
+    """Adds path, and what it includes of the kernels, to seen."""
+    if path in seen:
+        return seen
+    seen.add(path)
+    with open(path) as f:
+        for name in re.findall(r'^ *#include "(gpu/kernels/[^"]+)"', f.read(), re.MULTILINE):
+            included(name, seen)
+    return seen
+
+
+def runs_hopper(family):
+    return any(backend.startswith("host:hopper") for backend, *_ in FAMILIES[family])
+
+
+def units_with(paths):
+    """The units that hold one of these files and are run by its family's cases; the program has the others, unchanged."""
+    return [unit for unit in kernel_files(".cu") if any(not unit.startswith("gpu/kernels/hopper") or runs_hopper(family_of(path))
+                                                        for path in included(unit, set()) & set(paths))]
+
+
+def build(cxx, folder, units):
+    """Those of the copied kernels as a shared library. Which header is found must not depend on where the others lie: the
     whole folder has been copied."""
     flags = ["-std=gnu++17", "-O1", "-fPIC", f"-fmacro-prefix-map={folder}/=", f"-I{folder}", "-I."]
-    units = kernel_files(".cu")
     units.sort(key=lambda u: "/flash/" not in u)  # slow compilations first
 
     def compile_one(unit):
@@ -205,13 +225,13 @@ def main(arguments):
         write = arguments[arguments.index("--write") + 1]
     verify, cxx = os.path.abspath(arguments[0]), arguments[1]
     every_site = list(sites())
-    chosen = share([(i, s) for i, s in enumerate(every_site, 1) if not only or only in f"{s[0]}:{s[1]}"])
+    chosen = share_of_neighbours([(i, s) for i, s in enumerate(every_site, 1) if not only or only in f"{s[0]}:{s[1]}"])
     if not chosen:
         sys.exit("no barrier found in any kernel")
     missed, rows = 0, []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
         copy_kernels(folder, every_site)
-        library = build(cxx, folder)
+        library = build(cxx, folder, units_with([s[0] for _, s in chosen]))
         families = sorted({family_of(s[0]) for _, s in chosen})
         for family, said in zip(families, pool.map(lambda f: judge(verify, library, f, 0, False), families)):
             if said:
