@@ -20,7 +20,7 @@ set(FA_SANITIZED_TURN_0 case_files_host case_files_crossattn case_files_flex cas
     kernel_work kv_kernels wide)
 # The longest of the others by what they cost, dealt out like cards; then all that are not named.
 set(FA_SANITIZED_DEALT serve probe sample_exact untrusted_rules campaign ref_recorded cli cuda_backend exec2 ref_mixed ref_f32 require shrink
-    explain_hypotheses cuda_cli ref_serving device_judge laws recorded two_judges cubin ref_mla waivers ci_runs case_files ref_values report_maps
+    explain_hypotheses cuda_cli ref_serving laws device_judge recorded two_judges cubin ref_mla waivers ci_runs case_files ref_values report_maps
     random_profiles)
 
 # Those that take longest of what runs every day: they are started first, so that none is left alone at the end.
