@@ -57,33 +57,40 @@ static const char *const cases[] = {
 
 static const char *kept; /* where failures are dumped; NULL: nowhere */
 
-static fa_status judge(const fa_case *c, bool right, fa_state *state, fa_error *err) {
+/* What is said of a run: how it ended, and of how many outputs. */
+typedef struct said {
+  fa_state state;
+  int n_verdicts;
+} said;
+
+static fa_status judge(const fa_case *c, bool right, said *of, fa_error *err) {
   static fa_result r;
   fa_backend b = fa_backend_ref_f32;
   if (!right) b.run = run;
   const fa_run_config config = {.backend = &b, .n_threads = 1, .maps = !right, .keep_dir = kept};
   fa_result_init(&r);
   const fa_status status = fa_run_case(c, &config, &r, err);
-  *state = r.state;
+  *of = (said){r.state, r.n_verdicts};
   fa_result_free(&r);
   return status;
 }
 
 /* Allocation 0, 1, 2 ... fails, until there are no more. */
-static void fail_each(const fa_case *c, int n, bool right, fa_state usual) {
+static void fail_each(const fa_case *c, int n, bool right, said usual) {
   const long before = guarded_live();
   for (long i = 0; i < 10000; ++i) {
     fa_error err = {""};
     guarded_fail_after(i);
-    fa_state state;
-    const fa_status status = judge(c, right, &state, &err);
+    said of;
+    const fa_status status = judge(c, right, &of, &err);
     const bool unused = guarded_waits();
     guarded_fail_after(-1);
     CHECK_MSG(guarded_live() == before, "case %d, allocation %ld: %ld blocks before, %ld after", n, i, before,
               guarded_live());
     if (unused) return;
-    CHECK_MSG(status == FA_ERR_MEMORY || state == usual, "case %d, allocation %ld: %d %s, %s", n, i,
-              (int)status, err.text, fa_state_name(state));
+    CHECK_MSG(status == FA_ERR_MEMORY || (of.state == usual.state && of.n_verdicts == usual.n_verdicts),
+              "case %d, allocation %ld: %d %s, %s, %d outputs", n, i, (int)status, err.text,
+              fa_state_name(of.state), of.n_verdicts);
   }
   CHECK(!"an end");
 }
@@ -108,10 +115,10 @@ int main(void) {
     fa_error err = {""};
     CHECK_MSG(fa_case_from_text(cases[n], &c, &err) == FA_OK, "case %d: %s", n, err.text);
     for (int right = 0; right <= (c.law == FA_LAW_NONE); ++right) {
-      fa_state state;
+      said usual;
       kept = n == 0 ? folder : NULL;
-      REQUIRE(judge(&c, right, &state, &err) == FA_OK); /* what is kept for ever is taken now */
-      fail_each(&c, n, right, state);
+      REQUIRE(judge(&c, right, &usual, &err) == FA_OK); /* what is kept for ever is taken now */
+      fail_each(&c, n, right, usual);
     }
     fa_case_free(&c);
   }
