@@ -1,4 +1,5 @@
 /* Data that a machine makes: byte for byte those of the CPU, guards and gaps included. */
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/tensors/guard.h"
 #include "fuzz/generate/draw.h"
@@ -101,11 +102,11 @@ static void compare_fills(int64_t rows, seen *to) {
 
 /* ---- in use ---- */
 
-/* A machine that fails, or changes a byte, at the first download. */
+/* A machine that changes a byte of what comes down, and fails at this download. */
 typedef struct liar {
   fa_judge_machine machine;
   fa_judge_machine *honest;
-  bool fails;
+  int fails, n_downloads; /* fails, from 1; 0: at none */
 } liar;
 
 static fa_status lie_reserve(void *self, size_t bytes, char **memory, fa_error *err) {
@@ -129,10 +130,10 @@ static fa_status lie_launch(void *self, fa_judge_kernel kernel, const fa_judge_j
 }
 
 static fa_status lie_download(void *self, void *to, const void *from, size_t bytes, fa_error *err) {
-  const liar *x = self;
+  liar *x = self;
   const fa_status status = x->honest->download(x->honest->self, to, from, bytes, err);
   ((char *)to)[bytes / 3] ^= 1;
-  return x->fails ? fa_fail(err, FA_ERR_DEVICE, "it fell over") : status;
+  return ++x->n_downloads == x->fails ? fa_fail(err, FA_ERR_DEVICE, "it fell over") : status;
 }
 
 static fa_status make(const fa_case *c, fa_judge_machine *m, fa_made_by by, fa_error *err) {
@@ -150,15 +151,40 @@ static fa_status make(const fa_case *c, fa_judge_machine *m, fa_made_by by, fa_e
   return FA_OK;
 }
 
-static void test_use(fa_judge_machine *m) {
-  const setup large = {FA_BF16, 1, 2, 2, 256, 256, 64, 64, 0}, small = {FA_BF16, 1, 2, 2, 64, 64, 64, 64, 0};
+static liar liar_beside(fa_judge_machine *m, int fails) {
   const fa_judge_machine lying = {.most_bytes = m->most_bytes,
                                   .reserve = lie_reserve,
                                   .stage = lie_stage,
                                   .upload = lie_upload,
                                   .download = lie_download,
                                   .launch = lie_launch};
-  liar wrong = {.machine = lying, .honest = m}, broken = {.machine = lying, .honest = m, .fails = true};
+  return (liar){.machine = lying, .honest = m, .fails = fails};
+}
+
+/* What came down before a machine failed is no more there: Q has so many gaps that it comes in two pieces, the first with a gap changed. */
+static void test_fails_late(fa_judge_machine *m) {
+  liar late = liar_beside(m, 2);
+  fa_case c;
+  fa_tensors cpu, made;
+  fa_error err = {""};
+  late.machine.self = &late;
+  seen to = {.m = &late.machine};
+  const fa_filler filler = {.self = &to, .fill = fill_here};
+  REQUIRE(fa_case_from_text(
+              "{\"seqlen_q\":2048,\"seqlen_k\":8,\"head_dim\":64,\"strides\":{\"q\":{\"gap\":[0,0,33000]}}}",
+              &c, &err) == FA_OK);
+  REQUIRE(fa_case_build(&c, &cpu, &err) == FA_OK);
+  REQUIRE(fa_case_build_with(&c, 1, &filler, &made, &err) == FA_OK);
+  CHECK(to.status == FA_ERR_DEVICE && late.n_downloads == 2);
+  CHECK(first_difference(&cpu.buffer[FA_T_Q], &made.buffer[FA_T_Q]) < 0);
+  fa_tensors_free(&cpu);
+  fa_tensors_free(&made);
+  fa_case_free(&c);
+}
+
+static void test_use(fa_judge_machine *m) {
+  const setup large = {FA_BF16, 1, 2, 2, 256, 256, 64, 64, 0}, small = {FA_BF16, 1, 2, 2, 64, 64, 64, 64, 0};
+  liar wrong = liar_beside(m, 0), broken = liar_beside(m, 1);
   fa_error err = {""};
   fa_case c = make_case(&large, FA_FILL_NORMAL);
   wrong.machine.self = &wrong;
@@ -194,6 +220,7 @@ int main(int argc, char **argv) {
   compare_random("adversarial", 150, &to);
   check_all_seen(&to);
   test_use(m);
+  test_fails_late(m);
   printf("%lld cases, %.1f million elements\n", (long long)to.cases, 1e-6 * (double)to.elements);
   fa_judge_machine_host_free(m);
   return check_done();
