@@ -310,6 +310,29 @@ static void test_recorded(void) {
   }
 }
 
+/* A recorded debug matrix without columns is refused before anybody looks for its zeros. */
+static void test_recorded_empty(void) {
+  const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
+  const fa_judge_config config = {.profile = &f32, .n_threads = 1, .recorded = true};
+  const fa_run_options forward = {.passes = FA_PASS_FORWARD, .n_threads = 1};
+  fa_tensors in, got;
+  fa_error err = {""};
+  fa_outcome out = {0};
+  fa_case c = case_of("{\"seqlen_q\":9,\"head_dim\":8,\"backward\":false,\"dropout\":{\"p\":0.3,\"seed\":"
+                      "\"1\"},\"return_softmax\":true}",
+                      &in);
+  REQUIRE(fa_tensors_clone(&got, &in, &err) == FA_OK);
+  REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &got, &forward, &out, &err) == FA_OK);
+  got.t[FA_T_P_DEBUG].shape[3] = 0;
+  fa_result_free(&result);
+  fa_result_init(&result);
+  CHECK(fa_judge(&c.problem, &in, &got, &config, &result, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "shape is not the expected one"), "%s", err.text);
+  fa_tensors_free(&in);
+  fa_tensors_free(&got);
+  fa_case_free(&c);
+}
+
 /* ---- statistics ---- */
 
 enum { SEEDS = 4 };
@@ -405,6 +428,7 @@ int main(void) {
   test_explained();
   test_free_twice();
   test_recorded();
+  test_recorded_empty();
   test_settle();
   test_stages();
   fa_result_free(&result);
