@@ -26,5 +26,6 @@ for command in "run --case $case --backend ref-f32" "random --count 2 --seed 1 -
   # shellcheck disable=SC2086
   expect 0 ' passed' "$lying" $command
 done
+expect 3 '^tests:1 passed:0 ' "$lying" run --case "$case" --case "$case" --case "$case" --backend ref-f32 -j 1 --judge host # no other case after it
 [ $bad -eq 0 ] && echo "three commands, each with an honest judge, a lying one, and none"
 exit $bad

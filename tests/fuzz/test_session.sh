@@ -100,6 +100,18 @@ expect has g.json '"finished":true'
 run "$faulty" run --case '{"name":"x","head_dim":16,"seqlen_q":13}' --cases two.json --backend faulty:wrong_o --fail-fast -j 1 --report h.json
 expect complains "ended by --fail-fast; the same command without it and with --resume goes on (h.json.journal)"
 expect has h.json '"finished":false'
+# One that is interrupted while it ends so is interrupted.
+"$faulty" run --cases two.json --filter thirteen --backend faulty:wrong_o --backend faulty:hang --backend faulty:right -j 2 --timeout 3 --fail-fast \
+  --report cut.json --no-progress >out 2>err &
+pid=$!
+wait_for '"item"' cut.json.journal
+kill -INT $pid
+wait $pid
+rc=$? what="an interrupt after a failure"
+expect exits 130
+expect complains "interrupted after "
+never_says() { ! grep -qF -- "$1" err; }
+expect never_says "ended by --fail-fast"
 # The time of a run that was stopped counts.
 sed -i 's/"elapsed":[0-9.e+-]*/"elapsed":5000/' h.json.journal
 run "$faulty" run --case '{"name":"x","head_dim":16,"seqlen_q":13}' --cases two.json --backend faulty:wrong_o -j 1 --report h.json --resume
