@@ -131,6 +131,19 @@ static bool other_products(const fa_law_work *w) {
   return w->base.profile.library_products && !same_calls;
 }
 
+/* Whether 16 bytes at once can be moved of every row. Rows that do not lie so may be for another kernel, with other tiles, while what a
+ * law makes for its second call is mostly plain. */
+static bool has_aligned_rows(const fa_law_side *s) {
+  const fa_tensor *const rows[] = {&s->in.t[FA_T_Q], &s->in.t[FA_T_K], &s->in.t[FA_T_V], &s->out.t[FA_T_O]};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    const int64_t size = (int64_t)fa_dtype_size(rows[i]->dtype);
+    if ((uintptr_t)rows[i]->data % 16 != 0) return false;
+    for (int a = 0; a < rows[i]->rank - 1; ++a)
+      if (rows[i]->shape[a] > 1 && rows[i]->stride[a] * size % 16 != 0) return false;
+  }
+  return true;
+}
+
 fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa_law_mode mode,
                          fa_law_map *map, const void *ctx, fa_error *err) {
   const fa_tensor *a = &w->base.out.t[id], *b = &other->out.t[id];
@@ -138,7 +151,7 @@ fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa
   const bool any_order = fa_any_order(&other->p, &other->profile, id);
   const bool other_tiles = w->base.profile.block_n != other->profile.block_n ||       /* another kernel: */
                            w->base.profile.dkv_atomic != other->profile.dkv_atomic || /* another order */
-                           other_products(w);
+                           has_aligned_rows(&w->base) != has_aligned_rows(other) || other_products(w);
   if ((any_order || other_tiles) && fa_tensor_id_is_output(id)) mode = FA_LAW_BOUND; /* caches hold no sums */
   if (mode == FA_LAW_BOUND) {
     bool has;

@@ -74,7 +74,7 @@ typedef bool fa_law_map(const fa_law_work *w, const void *ctx, fa_tensor_id id, 
                         fa_law_link *link);
 /* map NULL: element by element. BITS: equal bits (factor != 1: equal values, at most one unit of the smallest
  * subnormals apart). It falls back to BOUND for a dQ that atomics may sum in any order, and between kernels
- * with different key tiles. BOUND: within the bounds of both runs. Raises FAIL. */
+ * with different key tiles, which calls may have whose rows are aligned in one of them alone. BOUND: within the bounds of both runs. Raises FAIL. */
 fa_status fa_law_compare(fa_law_work *w, fa_law_side *other, fa_tensor_id id, fa_law_mode mode,
                          fa_law_map *map, const void *ctx, fa_error *err);
 /* How each output is compared; gradients only if they were computed. */

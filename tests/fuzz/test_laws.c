@@ -442,6 +442,29 @@ static void test_empty_rows(void) {
          FA_LAW_MERGE_RANGES, FA_LAW_NONE, FA_PASS);
 }
 
+/* Rows that are not aligned are another kernel's on the host, with other tiles than that of the plain second call. */
+static void test_alignment(void) {
+  static const char *const texts[] = {
+      "{\"law\":\"batch-alone\",\"batch\":3,\"seqlen_q\":17,\"seqlen_k\":191,\"head_dim\":16,\"backward\":"
+      "false,\"strides\":{\"k\":{\"offset\":4}}}",
+      "{\"law\":\"batch-alone\",\"batch\":3,\"seqlen_q\":17,\"seqlen_k\":191,\"head_dim\":16,\"backward\":"
+      "false,\"strides\":{\"o\":{\"gap\":[0,3,0]}}}",
+      "{\"law\":\"batch-alone\",\"batch\":3,\"seqlen_q\":17,\"seqlen_k\":191,\"head_dim\":16,\"backward\":"
+      "false}"};
+  const fa_run_config config = {.backend = &fa_backend_host, .n_threads = 1};
+  fa_result r;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
+    fa_case c;
+    fa_error err = {""};
+    REQUIRE(fa_case_from_text(texts[i], &c, &err) == FA_OK);
+    fa_result_init(&r);
+    CHECK(fa_run_case(&c, &config, &r, &err) == FA_OK);
+    CHECK_MSG(r.state == FA_PASS, "%s", r.reason);
+    fa_result_free(&r);
+    fa_case_free(&c);
+  }
+}
+
 /* No law raises an alarm on a correct subject. */
 static void test_silent(void) {
   static fa_result r;
@@ -479,6 +502,7 @@ int main(int argc, char **argv) {
   test_parts();
   test_products();
   test_empty_rows();
+  test_alignment();
   test_silent();
   return check_done();
 }
