@@ -60,7 +60,8 @@ RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("case_names", "tests/fuzz/test_case_names.sh", "fa-verify"),
         script("exec", "tests/gpu/test_exec.sh", "fa-verify"),
         script("exec2", "tests/gpu/test_exec2.sh", "fa-verify"),
-        script("session", "tests/fuzz/test_session.sh", "fa-verify", "faulty_verify")]
+        script("session", "tests/fuzz/test_session.sh", "fa-verify", "faulty_verify"),
+        script("judge_lies", "tests/device/test_lying.sh", "fa-verify", "lying_verify")]
 OF = {
     "kernels": KERNELS,
     "plan": [*PLAN, *KERNELS],
