@@ -6,7 +6,7 @@
 #include "fuzz/one/judges.h"
 #include "fuzz/one/parts.h"
 #include "fuzz/one/run_case.h"
-#include "fuzz/untrusted/trap_call.h"
+#include "fuzz/untrusted/rules.h"
 #include "tests/held/case_of.h"
 
 #include <math.h>
@@ -19,9 +19,6 @@ static struct {
   fa_tensor_id wrong; /* all of it is multiplied, and its first element changed by so much */
   double factor, by;
   bool gap, leaves_out_lse, races_again; /* the second run races */
-  bool remembers;                        /* the third run's answer is that of the second */
-  double odd;        /* the second run's O is multiplied, while the others' is wrong; 1: neither */
-  fa_tensors answer; /* what it remembers */
   fa_status renewed;
   int n_runs;
 } told;
@@ -40,23 +37,6 @@ static void change(const fa_tensor *t) {
   }
 }
 
-/* What a trap finds out, in the run between two of the case. */
-static void answer_between(const fa_problem *p, fa_tensors *t) {
-  fa_error err;
-  ++told.n_runs;
-  if (told.odd != 1) {
-    told.wrong = FA_T_O;
-    told.factor = told.n_runs == 2 ? told.odd : 1;
-    told.by = told.n_runs == 1 || told.n_runs == 3;
-  }
-  if (told.remembers && told.n_runs == 2) REQUIRE(fa_tensors_clone(&told.answer, t, &err) == FA_OK);
-  for (int id = 0; told.remembers && told.n_runs == 3 && id < FA_T_COUNT; ++id)
-    if (fa_tensors_written_by(p->backward ? FA_PASS_FORWARD | FA_PASS_BACKWARD : FA_PASS_FORWARD) >> id & 1 &&
-        t->t[id].data)
-      memcpy(t->t[id].data, told.answer.t[id].data,
-             (size_t)fa_tensor_count(&t->t[id]) * fa_dtype_size(t->t[id].dtype));
-}
-
 static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                      fa_outcome *out, fa_error *err) {
   const fa_tensor *o = &t->t[FA_T_O];
@@ -66,7 +46,6 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   }
   if (told.status != FA_OK) return fa_fail(err, told.status, "it is over");
   const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
-  if (told.remembers || told.odd != 1) answer_between(p, t);
   change(&t->t[told.wrong]);
   if (told.gap) memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
   if (told.leaves_out_lse) out->left_out = FA_TENSOR_BIT(FA_T_LSE);
@@ -194,56 +173,6 @@ static void test_promised(void) {
   CHECK_MSG(strcmp(result.reason, "lse is not written, which its contract promises") == 0, "%s",
             result.reason);
   told.leaves_out_lse = false;
-}
-
-/* ---- traps ---- */
-
-/* One trap of a case of a long run: with this secret, one element of the data is another. */
-static fa_rules with_a_trap(void) {
-  static const char text[] = "{\"fa_exec\":2,\"name\":\"a\",\"passes\":[\"forward\",\"backward\"]}";
-  fa_rules rules;
-  REQUIRE(fa_rules_init(&rules, FA_TRUSTED_LAYERS | 1u << FA_LAYER_REPLAY, text, NULL, NULL) == FA_OK);
-  REQUIRE(fa_secret_read(&rules.secret, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-                         NULL) == FA_OK);
-  return rules;
-}
-
-/* Who answers the case once more with what the trap was answered with, is told so. */
-static void test_answered_from_memory(void) {
-  const fa_rules rules = with_a_trap();
-  told.remembers = true, told.n_runs = 0;
-  CHECK(run_with(SMALL, (fa_run_config){.rules = &rules}) == FA_OK && result.state == FA_FAIL);
-  CHECK_MSG(result.traps == 1u << FA_TRAP_ELEMENT, "%x", result.traps);
-  CHECK_MSG(strcmp(result.reason, "the case once more: answered as for other data") == 0, "%s: %s",
-            fa_state_name(result.state), result.reason);
-  told.remembers = false;
-  fa_tensors_free(&told.answer);
-}
-
-/* A factor that no element's bound sees, but the statistics do. */
-static double odd_factor(const char *text) {
-  for (double off = 0x1p-26; off < 0x1p-10; off *= 1.25) {
-    told.wrong = FA_T_O, told.factor = 1 + off;
-    REQUIRE(run_with(text, (fa_run_config){0}) == FA_OK);
-    const bool odd = fa_only_statistics_fail(&result);
-    told.factor = 1;
-    if (odd) return 1 + off;
-  }
-  REQUIRE(!"a factor");
-  return 1;
-}
-
-/* Odd statistics of a trap are settled by other seeds, of a case that fails by itself they are not. */
-static void test_odd_beside_wrong(void) {
-  static const char text[] = "{\"seqlen_q\":64,\"head_dim\":64,\"dtype\":\"f32\",\"backward\":false}";
-  const fa_rules rules = with_a_trap();
-  told.odd = odd_factor(text);
-  told.n_runs = 0;
-  CHECK(run_with(text, (fa_run_config){.rules = &rules}) == FA_OK);
-  CHECK_MSG(result.state == FA_FAIL && !strstr(result.notes, "error statistics are odd"), "%s: %s, %s",
-            fa_state_name(result.state), result.reason, result.notes);
-  CHECK(told.n_runs == 3);
-  told.odd = told.factor = 1, told.by = 0;
 }
 
 /* ---- samples and explanations ---- */
@@ -415,15 +344,13 @@ static void test_stages(void) {
 }
 
 int main(void) {
-  told.factor = told.odd = 1;
+  told.factor = 1;
   test_refused();
   test_world();
   test_second_run();
   test_right_and_wrong();
   test_layers();
   test_promised();
-  test_answered_from_memory();
-  test_odd_beside_wrong();
   test_sample();
   test_explained();
   test_free_twice();
