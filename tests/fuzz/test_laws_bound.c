@@ -150,8 +150,8 @@ static const struct {
      "\"dropout\":{\"p\":0.3,"
      "\"seed\":\"3\"},\"seqused_k\":[400,77]}",
      false, true, 1},
-    {"{\"cu_seqlens_q\":[0,400,1000,1003],\"cu_seqlens_k\":[0,500,900,900],\"head_dim\":128,\"heads_q\":4}", false,
-     true, 1}, /* the last sequence has no keys */
+    {"{\"cu_seqlens_q\":[0,400,1000,1003],\"cu_seqlens_k\":[0,500,900,900],\"head_dim\":128,\"heads_q\":4}",
+     false, true, 1}, /* the last sequence has no keys */
     {"{\"family\":\"memeff\",\"dtype\":\"f32\",\"seqlen_q\":600,\"seqlen_k\":700,\"head_dim\":128,\"heads_"
      "q\":1,\"bias\":{"
      "\"shape\":[1,1,\"q\",\"k\"]}}",
