@@ -107,6 +107,7 @@ typedef struct fa_plugin_problem {
   int quantized_queries; /* queries too: q_descale */
   const char
       *descale; /* "tensor", "head", "token", "page": how many numbers share one; NULL: there are none */
+  int amax;     /* amax_p and amax_o are outputs */
 } fa_plugin_problem;
 
 /* Strides in elements; 0 on an expanded axis of an input. This struct does not grow. */
@@ -140,6 +141,7 @@ typedef struct fa_plugin_tensors {
   fa_plugin_tensor topk_indices, topk_length;
   /* read: f32, one for a tensor, [B, Hk], as q or k without columns, or [pages, Hk] ("Eight bits" there) */
   fa_plugin_tensor q_descale, k_descale, v_descale;
+  fa_plugin_tensor amax_p, amax_o; /* written: f32 [1], the largest magnitudes of P and of O */
 } fa_plugin_tensors;
 
 /* How a call is to run, and what became of it. Texts are NUL-terminated, and empty before the call. */

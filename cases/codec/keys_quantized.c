@@ -32,9 +32,16 @@ READER(read_values) {
 READER(read_quantize_new) {
   return fa_read_bool(r, v, &P.quantized.quantizes_new);
 }
-static const fa_case_key quantized_keys[] = {
-    {"dtype", read_dtype},   {"queries", read_queries},           {"descale", read_descale},
-    {"values", read_values}, {"quantize_new", read_quantize_new}, {0}};
+READER(read_amax) {
+  return fa_read_bool(r, v, &P.quantized.amax);
+}
+static const fa_case_key quantized_keys[] = {{"dtype", read_dtype},
+                                             {"queries", read_queries},
+                                             {"descale", read_descale},
+                                             {"values", read_values},
+                                             {"quantize_new", read_quantize_new},
+                                             {"amax", read_amax},
+                                             {0}};
 fa_status fa_read_quantized(fa_case_reader *r, const cJSON *v) {
   P.quantized = (fa_quantized){.present = true, .dtype = FA_E4M3};
   return fa_read_object(r, v, quantized_keys);

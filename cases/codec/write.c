@@ -285,6 +285,7 @@ static void put_quantized(writer *w, const fa_quantized *q) {
   if (q->per != FA_PER_TENSOR) put_text(w, "descale", fa_descale_per_name(q->per));
   if (q->values != FA_DESCALES_ANY) put_text(w, "values", fa_descale_values_name(q->values));
   if (q->quantizes_new) put(w, "quantize_new", cJSON_CreateBool(true));
+  if (q->amax) put(w, "amax", cJSON_CreateBool(true));
   end_object(w, parent);
 }
 

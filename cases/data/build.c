@@ -141,9 +141,9 @@ static fa_status add_scores(const fa_case *c, fa_tensors *set, fa_tensor_id id, 
   return fa_tensors_add(set, id, p->dtype, 4, shape, NULL, 0, err);
 }
 
-/* One number a query head. */
-static fa_status add_heads(const fa_case *c, fa_tensors *set, fa_tensor_id id, fa_error *err) {
-  return fa_tensors_add(set, id, FA_F32, 1, &c->problem.heads_q, NULL, 0, err);
+/* One number a query head, or one of the call. */
+static fa_status add_numbers(fa_tensors *set, fa_tensor_id id, int64_t n, fa_error *err) {
+  return fa_tensors_add(set, id, FA_F32, 1, &n, NULL, 0, err);
 }
 
 /* The tensors that build_qkv and fa_build_cache do not make. */
@@ -159,7 +159,9 @@ static fa_status build_rest(const fa_case *c, fa_tensors *set, fa_error *err) {
     else if (info->axes == FA_AXES_TOKENS)
       TRY(add_tensor(c, set, (fa_tensor_id)id, 0, err));
     else if (info->axes == FA_AXES_HEADS)
-      TRY(add_heads(c, set, (fa_tensor_id)id, err));
+      TRY(add_numbers(set, (fa_tensor_id)id, c->problem.heads_q, err));
+    else if (info->axes == FA_AXES_ONE)
+      TRY(add_numbers(set, (fa_tensor_id)id, 1, err));
     else if (info->axes == FA_AXES_SCORES)
       TRY(add_scores(c, set, (fa_tensor_id)id, err));
     else

@@ -78,7 +78,7 @@ bool fa_case_has_fill(fa_tensor_id id) {
 
 bool fa_case_has_strides(fa_tensor_id id) {
   const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
-  return axes != FA_AXES_OWN && axes != FA_AXES_SCORES && axes != FA_AXES_HEADS;
+  return axes != FA_AXES_OWN && axes != FA_AXES_SCORES && axes != FA_AXES_HEADS && axes != FA_AXES_ONE;
 }
 
 bool fa_case_uses(const fa_case *c, fa_tensor_id id) {

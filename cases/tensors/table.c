@@ -77,6 +77,8 @@ static const fa_tensor_info table[FA_T_COUNT] = {
     [FA_T_Q_DESCALE] = {"q_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_K_DESCALE] = {"k_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_V_DESCALE] = {"v_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_AMAX_P] = {"amax_p", OUT, FORWARD, FA_AXES_ONE, .when = FA_WHEN_AMAX, .f32 = true},
+    [FA_T_AMAX_O] = {"amax_o", OUT, FORWARD, FA_AXES_ONE, .when = FA_WHEN_AMAX, .f32 = true},
     BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
     BUFFER(8), BUFFER(9), BUFFER(10), BUFFER(11), BUFFER(12), BUFFER(13), BUFFER(14), BUFFER(15),
     BUFFER(16), BUFFER(17), BUFFER(18), BUFFER(19), BUFFER(20), BUFFER(21), BUFFER(22), BUFFER(23),
@@ -173,6 +175,7 @@ bool fa_tensor_is_asked_for(const fa_problem *p, fa_tensor_id id) {
   if (p->return_softmax) has |= FA_WHEN_RETURN_SOFTMAX;
   if (p->sinks.present) has |= FA_WHEN_SINKS;
   if (p->sinks.grad) has |= FA_WHEN_SINKS_GRAD;
+  if (p->quantized.amax) has |= FA_WHEN_AMAX;
   return info->axes != FA_AXES_OWN && (info->when & ~has) == 0;
 }
 
@@ -230,6 +233,9 @@ void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]) {
     break;
   case FA_AXES_HEADS:
     set_shape(shape, 1, 1, p->heads_q, 1);
+    break;
+  case FA_AXES_ONE:
+    set_shape(shape, 1, 1, 1, 1);
     break;
   default:
     FA_ASSERT(!"a tensor whose axes the table knows");

@@ -24,7 +24,8 @@ typedef enum fa_tensor_axes {
   FA_AXES_SCORES, /* [batch, head, row, key] */
   FA_AXES_PARTS,  /* [part, batch, row, head, column], variable length [part, token, head, column] */
   FA_AXES_PART_ROWS, /* [part, batch, head, row], variable length [part, head, token] */
-  FA_AXES_HEADS      /* [query head]: contiguous */
+  FA_AXES_HEADS,     /* [query head]: contiguous */
+  FA_AXES_ONE        /* [1]: a number of the whole call */
 } fa_tensor_axes;
 
 /* Where an input's values come from. The last two are filled, each in its own way (cases/data). */
@@ -55,7 +56,8 @@ typedef enum fa_tensor_when {
   FA_WHEN_ATTENTION = 128, /* there are queries, keys and values: every family but merge */
   FA_WHEN_MERGE = 256,
   FA_WHEN_SINKS = 512,
-  FA_WHEN_SINKS_GRAD = 1024
+  FA_WHEN_SINKS_GRAD = 1024,
+  FA_WHEN_AMAX = 2048
 } fa_tensor_when;
 
 typedef struct fa_tensor_info {
@@ -96,9 +98,9 @@ fa_tensor_id fa_tensor_descale_of(const fa_problem *p, fa_tensor_id id);
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id);
 /* It has an axis of parts before all others. */
 bool fa_tensor_has_parts(fa_tensor_id id);
-/* The logical shape of a tensor whose axes are TOKENS, NEW, ROWS, BIAS, HEADS or, of one part, PARTS or PART_ROWS, in
+/* The logical shape of a tensor whose axes are TOKENS, NEW, ROWS, BIAS, HEADS, ONE or, of one part, PARTS or PART_ROWS, in
  * the order b, s, h, d whatever its axes: d is 1 for ROWS and PART_ROWS, the key for BIAS; HEADS have h alone, the rest
- * is 1. b is 1 if the tensor has no batch axis (variable length).
+ * is 1, and ONE is 1 throughout. b is 1 if the tensor has no batch axis (variable length).
  * Needs a valid problem. */
 void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]);
 /* True if a kernel with this profile may sum it in any order, so that two runs may differ. */

@@ -47,7 +47,7 @@ static fa_status check_tiles(const fa_problem *p, fa_error *err) {
 fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
   const fa_quantized *q = &p->quantized;
   if (!q->present) {
-    if (q->dtype || q->queries || q->per || q->values || q->quantizes_new)
+    if (q->dtype || q->queries || q->per || q->values || q->quantizes_new || q->amax)
       BAD("$.quantized: nothing is, but there are words about it");
     return FA_OK;
   }
@@ -61,6 +61,8 @@ fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
   if (q->per == FA_PER_TILE) TRY(check_tiles(p, err));
   if (q->per == FA_PER_PAGE && p->kvcache.page_size == 0)
     BAD("$.quantized.descale: \"page\", but there are no pages (kvcache.page_size is 0)");
+  if (q->amax && p->topk.present)
+    BAD("$.quantized.amax: not together with topk: a key that a list names twice has two weights");
   if (q->quantizes_new && p->kvcache.n_new == 0)
     BAD("$.quantized.quantize_new: true, but there are no new keys (kvcache.new)");
   if (q->per >= FA_PER_TOKEN && p->kvcache.n_new > 0)

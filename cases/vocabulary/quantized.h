@@ -44,6 +44,7 @@ typedef struct fa_quantized {
   fa_descale_values values;
   bool
       quantizes_new; /* new keys and values of a cache have the problem's type, and the call stores them in 8 bits */
+  bool amax;         /* amax_p and amax_o are outputs: the largest magnitudes of P and of O */
 } fa_quantized;
 
 /* "tensor", "head", "token", "page", "tile"; "?" out of range */

@@ -58,6 +58,7 @@ void fa_gen_quantized(fa_gen *g) {
   make_room(p, q->queries);
   if (!is_about_them(g) && p->dtype == FA_F32 && fa_rng_chance(&r, 0.9)) p->dtype = FA_BF16;
   q->quantizes_new = p->kvcache.n_new > 0 && fa_rng_chance(&r, 0.5);
+  q->amax = !p->topk.present && fa_rng_chance(&r, q->queries ? 0.3 : 0.05);
 }
 
 void fa_gen_quantized_fills(fa_gen *g) {

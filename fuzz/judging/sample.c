@@ -8,6 +8,7 @@ const char *fa_sample_refused(const fa_problem *p, const fa_tensors *in, const f
                               const fa_profile *profile) {
   const bool chain = p->softcap > 0 || p->score_mod;
   if (p->family == FA_MERGE) return "a merge of partial states has no strips of keys";
+  if (p->quantized.amax) return "amax_p and amax_o are of all rows";
   if (p->sinks.present) return "a sink's gradient sums over all rows of its head";
   if (p->bias.present && p->bias.grad) return "the bias's gradient sums over all rows";
   for (int k = 0; k < p->n_captures; ++k)

@@ -130,6 +130,7 @@ static fa_status read_case(const fa_safetensors *f, const char *group, fa_record
   if (!p->kvcache.present) p->backward = r->backward || find(f, group, "do") != NULL;
   p->return_softmax = find(f, group, "p_debug") != NULL;
   p->grad_lse = find(f, group, "dlse") != NULL;
+  p->quantized.amax = p->quantized.present && (find(f, group, "amax_p") || find(f, group, "amax_o"));
   if (p->cu_seqlens_q.n > 0 && has_padded_lse(f, group)) p->lse_padded = true;
   return fa_case_validate(&r->c, err);
 }

@@ -116,6 +116,7 @@ static void set_lists_and_cache(fa_plugin_problem *x, const fa_problem *p) {
   x->quantized = p->quantized.present;
   x->quantized_queries = p->quantized.queries;
   x->descale = p->quantized.present ? fa_descale_per_name(p->quantized.per) : NULL;
+  x->amax = p->quantized.amax;
   x->lse_padded = p->lse_padded;
 }
 
@@ -190,7 +191,9 @@ static const struct {
     MEMBER(topk_length),
     MEMBER(q_descale),
     MEMBER(k_descale),
-    MEMBER(v_descale)
+    MEMBER(v_descale),
+    MEMBER(amax_p),
+    MEMBER(amax_o)
 #undef MEMBER
 };
 

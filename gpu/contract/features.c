@@ -215,6 +215,9 @@ static bool has_mixed_rows(const fa_problem *p) {
   return p->quantized.per == FA_PER_TILE;
 }
 
+static bool has_amax(const fa_problem *p) {
+  return p->quantized.amax;
+}
 static bool quantizes_new_keys(const fa_problem *p) {
   return p->quantized.quantizes_new;
 }
@@ -286,6 +289,8 @@ static const fa_feature features[] = {
      "rows of a latent cache as bytes: numbers of e4m3, a descale for each 128, other columns of 16 bits"},
     {"quantized_append", quantizes_new_keys, FA_FEATURE_LISTED,
      "new keys and values of 16 bits, which the call stores in 8"},
+    {"quantized_amax", has_amax, FA_FEATURE_LISTED,
+     "the largest magnitudes of P and of O are returned: amax_p, amax_o"},
     {"captures_bool", has_captures_bool, FA_FEATURE_LISTED, "buffers of bool"},
     {"captures_i64", has_captures_i64, FA_FEATURE_LISTED, "buffers of int64"},
     {"captures_half", has_captures_half, FA_FEATURE_LISTED, "buffers of f16 and bf16"},

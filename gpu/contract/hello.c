@@ -58,7 +58,9 @@ static const struct {
                {"dbuffers", FA_T_DBUFFER_0, FA_T_DBUFFER_LAST},
                {"do_parts", FA_T_DO_PARTS, FA_T_DO_PARTS},
                {"dlse_parts", FA_T_DLSE_PARTS, FA_T_DLSE_PARTS},
-               {"dsinks", FA_T_DSINKS, FA_T_DSINKS}};
+               {"dsinks", FA_T_DSINKS, FA_T_DSINKS},
+               {"amax_p", FA_T_AMAX_P, FA_T_AMAX_P},
+               {"amax_o", FA_T_AMAX_O, FA_T_AMAX_O}};
 enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
 
 const char *fa_output_word(int i) {

@@ -10,6 +10,8 @@ typedef struct work {
   float *q, *k, *kt, *v, *s, *o, *total, *memory;
   float m[FA_F32_TILE_M], l[FA_F32_TILE_M];    /* running max and sum of a split */
   float lse[FA_F32_TILE_M];                    /* log sum of what `total` holds; -inf: nothing yet */
+  float top[FA_F32_TILE_M];                    /* the largest score in it */
+  float amax_p, amax_o;                        /* of the rows so far */
   uint8_t keep[FA_F32_TILE_M * FA_F32_TILE_N]; /* 1 without dropout */
   uint8_t *tiles;
   fa_f32_mods *mods;
@@ -128,6 +130,7 @@ static void combine_row(work *w, int64_t r) {
   float *total = w->total + r * w->ldv;
   const float *o = w->o + r * w->ldv;
   if (w->m[r] == -INFINITY) return; /* the split saw no key of this row */
+  w->top[r] = fmaxf(w->top[r], w->m[r]);
   float lse = w->m[r] + logf(w->l[r]), inverse = 1.0f / w->l[r];
   if (w->lse[r] == -INFINITY) {
     w->lse[r] = lse;
@@ -158,18 +161,26 @@ static float sink_of(const fa_f32_score *c) {
   return c->p->sinks.present ? *(const float *)(c->t->t[FA_T_SINKS].data + c->h * 4) : -INFINITY;
 }
 
-/* The sink is a split without values: it changes the sum, and what the keys have is scaled to it. */
-static void add_sink(work *w, int64_t r, float sink, bool in_lse, float *lse) {
+/* The sink is a split without values: it changes the sum, and what the keys have is scaled to it. Returns that: their share. */
+static float add_sink(work *w, int64_t r, float sink, bool in_lse, float *lse) {
   *lse = w->lse[r];
-  if (sink == -INFINITY) return;
+  if (sink == -INFINITY) return 1;
   if (w->lse[r] == -INFINITY) {
     if (in_lse) *lse = sink;
-    return;
+    return 0;
   }
   const float high = fmaxf(sink, w->lse[r]);
   const float sum = high + logf(expf(sink - high) + expf(w->lse[r] - high)), keys = expf(w->lse[r] - sum);
   for (int64_t d = 0; d < w->ldv; ++d) w->total[r * w->ldv + d] *= keys;
   if (in_lse) *lse = sum;
+  return keys;
+}
+
+/* Of a row whose O and LSE are done. keys: the share of its keys, beside the sink. */
+static void add_amax(work *w, int64_t r, int64_t head_dim_v, float keys) {
+  if (w->lse[r] == -INFINITY) return;
+  w->amax_p = fmaxf(w->amax_p, expf(w->top[r] - w->lse[r]) * keys);
+  for (int64_t d = 0; d < head_dim_v; ++d) w->amax_o = fmaxf(w->amax_o, fabsf(w->total[r * w->ldv + d]));
 }
 
 static void write_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) {
@@ -178,10 +189,11 @@ static void write_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) 
   float kept = (float)(1.0 / (1.0 - p->dropout.p));
   for (int64_t r = 0; r < n_i; ++r) {
     float *total = w->total + r * w->ldv, with_sink;
-    add_sink(w, r, sink_of(c), p->sinks.in_lse, &with_sink);
+    const float keys = add_sink(w, r, sink_of(c), p->sinks.in_lse, &with_sink);
     bool empty = with_sink == -INFINITY;
     if (p->dropout.p > 0.0)
       for (int64_t d = 0; d < w->ldv; ++d) total[d] *= kept;
+    add_amax(w, r, p->head_dim_v, keys);
     if (o->data)
       fa_f32_store(o->dtype, fa_f32_q_row(p, o, c->e, c->h, i0 + r), o->stride[o->rank - 1], p->head_dim_v,
                    total);
@@ -199,7 +211,7 @@ static int64_t split_keys(const fa_problem *p, int64_t n_k) {
 static void forward_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) {
   const int64_t n_k = c->e->n_k, per_split = split_keys(c->p, n_k);
   memset(w->total, 0, (size_t)(FA_F32_TILE_M * w->ldv) * sizeof *w->total);
-  for (int64_t r = 0; r < FA_F32_TILE_M; ++r) w->lse[r] = -INFINITY;
+  for (int64_t r = 0; r < FA_F32_TILE_M; ++r) w->lse[r] = w->top[r] = -INFINITY;
   load_queries(c, w, i0, n_i);
   for (int64_t first = 0; first < n_k; first += per_split) {
     int64_t end = first + per_split < n_k ? first + per_split : n_k;
@@ -212,6 +224,12 @@ static void forward_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i
     for (int64_t r = 0; r < n_i; ++r) combine_row(w, r);
   }
   write_rows(c, w, i0, n_i);
+}
+
+static void write_amax(const fa_tensors *t, const work *w) {
+  const int64_t first = 0;
+  if (t->t[FA_T_AMAX_P].data) fa_tensor_set(&t->t[FA_T_AMAX_P], &first, w->amax_p);
+  if (t->t[FA_T_AMAX_O].data) fa_tensor_set(&t->t[FA_T_AMAX_O], &first, w->amax_o);
 }
 
 fa_status fa_f32_forward(const fa_problem *p, fa_tensors *t, fa_error *err) {
@@ -233,6 +251,7 @@ fa_status fa_f32_forward(const fa_problem *p, fa_tensors *t, fa_error *err) {
         forward_rows(&c, w, i0, e.n_q - i0 < FA_F32_TILE_M ? e.n_q - i0 : FA_F32_TILE_M);
     }
   }
+  write_amax(t, w);
 out:
   if (w) work_free(w);
   free(w);

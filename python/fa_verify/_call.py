@@ -18,7 +18,7 @@ class Result:
     """What a kernel computed. What it leaves None it has written in place, or does not deliver.
 
     o [B, Sq, Hq, Dv]; lse [B, Hq, Sq]; dq, dk, dv, dbias, dsinks: shaped as their inputs; packed calls: o [total, Hq, Dv],
-    lse [Hq, total], or where padded_lse is True [B, Hq, Sq] of the longest. dbuffers: gradients of captured buffers, by the buffers' names. k, v: the caches after a call
+    lse [Hq, total], or where padded_lse is True [B, Hq, Sq] of the longest. amax_p, amax_o [1]: where has_amax is True. dbuffers: gradients of captured buffers, by the buffers' names. k, v: the caches after a call
     that appends to them, unless it did so in place. kernel: a name for the report.
     """
 
@@ -29,6 +29,8 @@ class Result:
     dv: Any = None
     dbias: Any = None
     dsinks: Any = None
+    amax_p: Any = None
+    amax_o: Any = None
     p_debug: Any = None
     dbuffers: Mapping[str, Any] | None = None
     k: Any = None

@@ -75,6 +75,7 @@ class Case:
     quantized: str | None  #: "e4m3", "e5m2" or "i8": the type of keys and values; None: that of the case
     quantized_queries: bool  #: q has it too
     quantized_per: str  #: "tensor", "head", "token", "page" or "tile": what has a descale of its own
+    has_amax: bool  #: amax_p and amax_o are outputs: the largest magnitudes of P and of O
     rotary_dim: int  #: 0: no rotary embedding
     rotary_interleaved: bool
     splits: int  #: 0: as the kernel chooses
@@ -159,6 +160,7 @@ class Case:
         default = case.get("family") != "kvcache" and self.quantized != "i8"
         self.quantized_queries = quantized is not None and quantized.get("queries", default)
         self.quantized_per = (quantized or {}).get("descale", "tensor")
+        self.has_amax = (quantized or {}).get("amax", False)
         rotary = cache.get("rotary", {})
         self.rotary_dim = rotary.get("dim", 0)
         self.rotary_interleaved = rotary.get("interleaved", False)

@@ -175,6 +175,7 @@ def kernel(
     quantized_tokens: bool = False,
     quantized_mixed: bool = False,
     quantized_append: bool = False,
+    quantized_amax: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...
 def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> Any:
     """Makes a function a kernel that can be judged. Cases that ask for what is not declared are skipped.
@@ -262,7 +263,7 @@ def _is_implied(word: str, flags: Mapping[str, bool]) -> bool:
 
 
 def _outputs(backward: bool, lse: bool, words: Sequence[str]) -> list[str]:
-    names = ["o"] + ["lse"] * lse + ["p_debug"] * ("return_softmax" in words)
+    names = ["o"] + ["lse"] * lse + ["p_debug"] * ("return_softmax" in words) + ["amax_p", "amax_o"] * ("quantized_amax" in words)
     if backward:
         names += (
             ["dq", "dk", "dv"]

@@ -37,7 +37,7 @@ def test_declaration(name):
     assert set(said["dtypes"]) <= {"f16", "bf16", "f32"} and said["dtypes"]
     assert set(said["features"]) <= WORDS, "words of the protocol"
     assert len(set(adapter.features)) == len(adapter.features)
-    assert "o" in said["outputs"] and set(said["outputs"]) <= {"o", "lse", "dq", "dk", "dv", "dbias", "dsinks", "dbuffers"}
+    assert "o" in said["outputs"] and set(said["outputs"]) <= {"o", "lse", "dq", "dk", "dv", "dbias", "dsinks", "dbuffers", "amax_p", "amax_o"}
     assert ("dq" in said["outputs"]) == ("backward" in said["passes"])
     assert ("lse" in said["outputs"]) == bool(adapter.lse)
     assert ("dbias" in said["outputs"]) == ("bias_grad" in adapter.features)

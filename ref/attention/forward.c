@@ -1,8 +1,8 @@
 /* Forward values: online softmax over key blocks, two GEMMs per tile, in double. */
 #include "cases/threads/parallel.h"
+#include "ref/attention/amax.h"
 #include "ref/attention/coarse.h"
 #include "ref/attention/outputs.h"
-#include "ref/attention/team.h"
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
@@ -80,7 +80,7 @@ static fa_ref_lse lse_of_row(const fa_problem *p, const fa_ref_scratch *w, int64
   return l == 0 ? (fa_ref_lse){empty_lse(p), 0} : fa_ref_lse_of(m, l);
 }
 
-static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratch *w) {
+static void write_rows(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch *w) {
   for (int64_t k = 0; k < r->n; ++k) {
     if (r->left_out[k]) continue;
     double *o = c->out->t[FA_T_O].value + fa_ref_q_index(c, r->e, r->h, r->row[k], c->dv);
@@ -90,6 +90,7 @@ static void write_rows(fa_ref_call *c, const fa_ref_rows *r, const fa_ref_scratc
     const fa_ref_lse known = lse_of_row(c->p, w, k);
     lse->value[at] = known.value;
     lse->rest[at] = known.rest;
+    fa_ref_amax_row(w, k);
     for (int64_t x = 0; x < c->dv; ++x) o[x] = empty ? 0 : w->acc[k * c->dv + x] / w->l[k];
   }
 }
@@ -266,6 +267,7 @@ static fa_status forward_run(fa_ref_call *c, fa_error *err) {
   f.scratch = team.scratch;
   f.bound = team.bound;
   fa_parallel(team.n, n_items, c->sample ? sampled_item : forward_item, &f);
+  fa_ref_amax_finish(c, &team);
 out:
   fa_ref_team_free(&team);
   fa_ref_blocks_free(&f.blocks);
@@ -295,6 +297,7 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
   fa_status status = fa_ref_call_init(&c, p, in, opt, out, err);
   if (status || (status = fa_ref_mods_init(&c, err))) goto out;
   if ((status = fa_ref_forward_outputs(&c, err))) goto out;
+  if ((status = fa_ref_amax_outputs(&c, err))) goto out;
   if ((status = keep_masks(&c, err)) || (status = magnitudes_init(&c, err))) goto out;
   if ((status = fa_ref_rotate_all(&c, err))) goto out;
   if ((status = forward_run(&c, err))) goto out;

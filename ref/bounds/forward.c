@@ -65,6 +65,7 @@ static void weigh_row(fa_ref_call *c, const fa_rows *rows, const fa_ref_rows *r,
   if (t->least > 0) fa_bound_spread_add(&t->spread, x + at, end - begin);
   fa_bound_magnitudes_add(c, r, k, j0 + begin, x + at, end - begin, w->m[k]);
   fa_ref_lse_probabilities(rows, x + at, end - begin, fa_ref_lse_of(w->m[k], w->l[k]));
+  fa_bound_amax_add(b, c, k, at, x + at, end - begin);
   if (c->p->dropout.p > 0) fa_ref_dropout_row(c, r->e, r->h, r->row[k], j0 + begin, end - begin, w->z);
   const fa_bound_rounding rounded = fa_bound_row_rounding(c, t->most, w->l[k]);
   const fa_row_probabilities row = {.p = x + at,
@@ -144,6 +145,7 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
   fa_bound_scale(w->q, r->n * c->d, b->unit_q, b->q, b->e_score ? b->q2 : NULL);
   if (b->row_q) uncertain_queries(b, c, r);
   fa_bound_narrow_rows(b, c, r, w);
+  fa_bound_amax_begin(b, r->n);
   for (int64_t k = 0; k < r->n; ++k) row_init(c, r, k, w, &t[k]);
   for (int64_t j0 = r->j_begin; j0 < r->j_end; j0 += FA_BLOCK_N) {
     int n = (int)(r->j_end - j0 < FA_BLOCK_N ? r->j_end - j0 : FA_BLOCK_N);
@@ -165,6 +167,7 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
     const double sum_error = fa_bound_row_sum_error(c, &t[k]);
     t[k].error_sum += c->lambda * sqrt(t[k].scattered) + fa_bound_scatter_query(c, b, w, k);
     fa_bound_magnitudes_finish(c, r, k, t[k].widest, t[k].kept);
+    fa_bound_amax_row(b, c, k, &t[k], sum_error);
     write_lse(c, r, k, w, &t[k], sum_error);
     write_o(c, r, k, w, b, &t[k], sum_error);
   }

@@ -26,6 +26,11 @@ typedef struct fa_bound_narrow {
   double q_descale[FA_BLOCK_M];
 } fa_bound_narrow;
 
+/* The largest element of P is one of a kernel's between these two. */
+typedef struct fa_bound_amax {
+  double least, most;
+} fa_bound_amax;
+
 /* One thread's memory for bounds. An array named after a matrix holds its absolute values in units of its
  * scale; with a 2 in the name, their squares. */
 typedef struct fa_bound_scratch {
@@ -64,6 +69,8 @@ typedef struct fa_bound_scratch {
   fa_bound_spread row_spread[FA_BLOCK_M];
   fa_bound_delta_sum row_delta[FA_BLOCK_M]; /* where delta is sum P dP */
   fa_bound_narrow narrow;
+  fa_bound_amax row_amax[FA_BLOCK_M],
+      amax; /* of rows so far, as if their sums were right; of all rows that are done */
   char *arena;
 } fa_bound_scratch;
 /* like: another thread's of the same call, which saves a look at all of its inputs; NULL: this is the first. */
@@ -104,6 +111,14 @@ void fa_bound_magnitudes_add(const fa_ref_call *c, const fa_ref_rows *r, int64_t
                              const double *x, int64_t n, double max);
 void fa_bound_magnitudes_finish(const fa_ref_call *c, const fa_ref_rows *r, int64_t k, double widest,
                                 bool known);
+
+/* The largest element of P, where it is wanted. Row k of a block of n: pairs with P, and at: where their errors are in b's
+ * tiles; then, after all of them, what the row adds to b->amax. */
+void fa_bound_amax_begin(fa_bound_scratch *b, int64_t n);
+void fa_bound_amax_add(fa_bound_scratch *b, const fa_ref_call *c, int64_t k, int64_t at, const double *p,
+                       int64_t n);
+void fa_bound_amax_row(fa_bound_scratch *b, const fa_ref_call *c, int64_t k, const fa_bound_row *t,
+                       double sum_error);
 
 /* One row: turns e (absolute error of x) into the relative error of exp(x - c), where c is m or L. extra:
  * error of other parts of the exponent. *most: the largest. Returns false if the exponential's magnitude is

@@ -40,7 +40,7 @@ fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *w) {
              *const scores[] = {"b", "h", "q", "k"}, *const cache[] = {"row", "slot", "h", "d"},
              *const pages[] = {"page", "slot", "h", "d"}, *const parts[] = {"part", "b", "q", "h", "d"},
              *const packed_parts[] = {"part", "t", "h", "d"}, *const lse_parts[] = {"part", "b", "h", "q"},
-             *const packed_lse_parts[] = {"part", "h", "t"}, *const heads[] = {"h"},
+             *const packed_lse_parts[] = {"part", "h", "t"}, *const heads[] = {"h"}, *const one[] = {"call"},
              *const any[] = {"axis0", "axis1", "axis2", "axis3", "axis4"};
   fa_axes a = {.seq = -1, .token_axis = -1, .row_noun = "element"};
   const fa_tensor_info *info = fa_tensor_describe(id);
@@ -76,6 +76,8 @@ fa_axes fa_axes_of(fa_tensor_id id, const fa_problem *p, const fa_want *w) {
     set_axes(&a, w, scores);
   } else if (info->axes == FA_AXES_HEADS) {
     set_axes(&a, w, heads);
+  } else if (info->axes == FA_AXES_ONE) {
+    set_axes(&a, w, one);
   } else {
     set_axes(&a, w, any);
   }

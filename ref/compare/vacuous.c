@@ -335,7 +335,7 @@ bool fa_vacuous_judge(const fa_problem *p, const fa_tensors *in, const fa_want *
   else if (v->id == FA_T_O && p->family != FA_MERGE && mean_passes(&t))
     name = "the mean of the visible V";
   else if (axes == FA_AXES_OWN || /* its axes mean whatever the expression makes of them */
-           axes == FA_AXES_HEADS) /* a single row */
+           axes == FA_AXES_HEADS || axes == FA_AXES_ONE) /* a single row */
     name = "";
   else if (neighbour_passes(&t, head_axis(v->id, want)))
     name = "another head's rows";

@@ -31,6 +31,7 @@ typedef struct fa_ref_scratch {
   double *m, *l, *rest;     /* [FA_BLOCK_M]; l: forward the sum, backward LSE, where rest is what it lacks */
   double *key_m, *key_l;    /* forward: m and l without the sink; without sinks they are m and l */
   double *delta;            /* [FA_BLOCK_M] */
+  double amax_p;            /* forward: the largest P of all rows so far */
   fa_ref_mod_scratch *mod;  /* NULL: no expressions */
   char *arena;
 } fa_ref_scratch;

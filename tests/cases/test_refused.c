@@ -51,6 +51,9 @@ static void tiles_of_part(fa_case *c) {
 static void tiles_and_new(fa_case *c) {
   c->problem.kvcache.n_new = 1;
 }
+static void amax_alone(fa_case *c) {
+  c->problem.quantized = (fa_quantized){.amax = true};
+}
 static void nothing_quantized(fa_case *c) {
   c->problem.quantized.present = false;
 }
@@ -119,6 +122,11 @@ static const struct {
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", descale_per, "$.quantized.descale: unknown number 99"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", nothing_quantized,
      "$.quantized: nothing is, but there are words about it"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\"}}", amax_alone,
+     "$.quantized: nothing is, but there are words about it"},
+    {"{\"family\":\"kvcache\",\"seqlen_k\":4,\"kvcache\":{\"len\":[4]},\"topk\":{\"k\":2},\"quantized\":{"
+     "\"amax\":true}}",
+     nothing, "$.quantized.amax: not together with topk"},
     {"{\"quantized\":{\"dtype\":\"i8\",\"queries\":true}}", nothing,
      "$.quantized.queries: true, but only keys and values can be i8"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"},\"family\":\"memeff\"}", nothing,

@@ -39,11 +39,12 @@ static bool pack_lse(fa_problem *p) { /* one sequence has the same memory either
 int main(void) {
   static const problem_change rows[] = {begin_earlier, lose_key, turn_corner},
                               large[] = {lose_key, turn_corner}, sinks[] = {drop_sinks, turn_sink_in_lse},
-                              lse[] = {pack_lse};
+                              lse[] = {pack_lse}, amax[] = {turn_sink_in_lse};
   check_case_file("cases/prefill.json", "", 15, rows, 3);
   check_case_file("cases/kvcache_large.json", "", 12, large, 2);
   check_case_file("cases/sinks.json", "", 20, sinks, 2);
   check_case_file("cases/varlen.json", "padded_lse", 9, lse, 1);
   check_case_file("cases/edge.json", "splits_", 8, NULL, 0);
+  check_case_file("cases/amax.json", "", 20, amax, 1);
   return check_done();
 }

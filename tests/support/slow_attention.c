@@ -429,6 +429,22 @@ static void output(const entry *e, const head *m, int64_t h, int64_t i, int64_t 
   }
 }
 
+/* The largest so far. mag of that very element: others are as exact as their own terms. */
+static void array_raise(slow_array *a, real value, real mag) {
+  if (a->n == 0 || value <= a->value[0]) return;
+  a->value[0] = value;
+  a->mag[0] = mag;
+}
+
+static void largest_p(const entry *e, const head *m, int64_t i, slow_array *a) {
+  for (int64_t j = 0; m->lse[i] > -(real)INFINITY && j < e->sk; ++j) {
+    const int64_t x = i * e->sk + j;
+    if (m->t[x] == -(real)INFINITY) continue;
+    const real p = expl(m->t[x] - m->max[i]) / m->sum[i];
+    array_raise(a, p, p * (m->weight[x] + m->mean[i]));
+  }
+}
+
 static void forward_head(const entry *e, int64_t h, slow_outputs *out) {
   static const real empty[] = {
       [FA_EMPTY_POS_INF] = INFINITY, [FA_EMPTY_NEG_INF] = -INFINITY, [FA_EMPTY_ZERO] = 0};
@@ -444,9 +460,11 @@ static void forward_head(const entry *e, int64_t h, slow_outputs *out) {
                 : p->sinks.in_lse ? m.lse[i]
                                   : m.keys[i],
                 none ? 0 : fabsl(m.keys[i]) + fabsl(m.lse[i]) + m.mean[i]);
+    largest_p(e, &m, i, &out->t[FA_T_AMAX_P]);
     for (int64_t d = 0; d < p->head_dim_v; ++d) {
       real o, mag;
       output(e, &m, h, i, d, &o, &mag);
+      array_raise(&out->t[FA_T_AMAX_O], fabsl(o), mag);
       array_add(&out->t[FA_T_O], ((e->q0 + i) * p->heads_q + h) * p->head_dim_v + d, o, mag);
     }
   }
@@ -478,6 +496,8 @@ void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out) 
   int64_t rows = p->cu_seqlens_q.n ? p->cu_seqlens_q.v[p->batch] : p->batch * p->seqlen_q;
   array_make(&out->t[FA_T_O], rows * p->heads_q * p->head_dim_v);
   array_make(&out->t[FA_T_LSE], (has_packed_lse(p) ? rows : p->batch * p->seqlen_q) * p->heads_q);
+  array_make(&out->t[FA_T_AMAX_P], p->quantized.amax);
+  array_make(&out->t[FA_T_AMAX_O], p->quantized.amax);
   for (int64_t b = 0; b < p->batch; ++b) {
     entry e = entry_of(p, in, b);
     for (int64_t h = 0; h < p->heads_q; ++h) {

@@ -52,7 +52,7 @@ long double slow_buffer(const slow_pair *at, int k, int64_t i, int64_t j);
 /* Adds to element n of buffer k's gradient. */
 void slow_add(slow_outputs *out, int k, int64_t n, long double value);
 
-/* Fills o, lse and, for family kvcache, k and v (the caches after the call). *out must be zeroed, or filled
+/* Fills o, lse, with quantized.amax both amax, and, for family kvcache, k and v (the caches after the call). *out must be zeroed, or filled
  * by these functions before. Aborts when out of memory. */
 void slow_forward(const fa_problem *p, const fa_tensors *in, slow_outputs *out);
 

@@ -168,6 +168,8 @@ def _outputs(p: Problem, call: Any) -> dict[str, Any]:
     out = {"o": np.zeros((*call.q.shape[:-1], p.head_dim_v), F32)}
     flat = p.varlen and not p.padded_lse
     out["lse"] = np.zeros((p.heads_q, call.q.shape[0]) if flat else (p.batch, p.heads_q, p.seqlen_q), F32)
+    if p.has_amax:
+        out.update(amax_p=np.zeros(1, F32), amax_o=np.zeros(1, F32))
     if call.wants_gradients:
         out.update({f"d{name}": np.zeros(getattr(call, name).shape, F32) for name in "qkv"})
         if p.has_bias_grad:
@@ -202,7 +204,11 @@ def _run(call: Any) -> Any:
             prob, lse, share = _softmax(p, t, sinks)
             if not p.sinks_in_lse:
                 lse = _softmax(p, t, no_sinks)[1]
-            _put(p, out, "o", prob @ v, b)
+            o = prob @ v
+            _put(p, out, "o", o, b)
+            if p.has_amax:
+                out["amax_p"] = np.maximum(out["amax_p"], prob.max(initial=0))
+                out["amax_o"] = np.maximum(out["amax_o"], np.abs(o).max(initial=0))
             _lse_of(p, out["lse"], b)[...] = lse
             if call.wants_gradients:
                 dlse = None if call.dlse is None else _lse_of(p, call.dlse, b)
@@ -229,10 +235,10 @@ KERNEL = Adapter(
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
         *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
         *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse"),
-        *("quantized", "quantized_keys", "quantized_tokens"),
+        *("quantized", "quantized_keys", "quantized_tokens", "quantized_amax"),
     ),
     passes=("forward", "backward"),
-    outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks"),
+    outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks", "amax_p", "amax_o"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "as_case", "alibi": "distance"},
     arithmetic={"name": "numpy-f32", "delta": "sum_p_dp", "p_kept": True, "k_descaled": "f32", "v_descaled": "f32"},
 ).kernel()

@@ -14,6 +14,9 @@ static const char *const calls[] = {"any", "packed", "cache", "paged", "decode",
 static const char *const bugs[] = {"none",      "next_head", "first_sequence", "next_key",
                                    "k_twice",   "v_twice",   "k_missing",      "v_missing",
                                    "q_missing", "swapped",   "reciprocal",     NULL};
+static const char *const amax_bugs[] = {"none",          "first_keys", "first_rows", "first_head",
+                                        "last_sequence", "relative",   "scaled",     "before_descale",
+                                        "signed",        "dropped",    "uncleared",  NULL};
 static const char *const failures[] = {"none", "hangs", "crashes", NULL};
 static const char *const times[] = {"softcap", "backward", "always", NULL};
 static const char *const layouts[] = {"as_family", "flash", "memeff", NULL};
@@ -61,6 +64,7 @@ static const struct key {
     WORD(v_descaled, formats),
     INT(o_descaled_late),
     WORD(descale_bug, bugs),
+    WORD(amax_bug, amax_bugs),
     INT(normalise_before),
     INT(block_n),
     INT(splits),

@@ -48,6 +48,21 @@ typedef enum sim_descale_bug {
   SIM_RECIPROCAL
 } sim_descale_bug;
 
+/* What amax_p or amax_o lacks or has too much. */
+typedef enum sim_amax_bug {
+  SIM_AMAX_RIGHT,
+  SIM_FIRST_KEYS,     /* of P: only its first tile of keys */
+  SIM_FIRST_ROWS,     /* of the first 64 rows */
+  SIM_FIRST_HEAD,     /* of the first head */
+  SIM_LAST_SEQUENCE,  /* of the last sequence */
+  SIM_RELATIVE,       /* P relative to its row's largest */
+  SIM_SCALED,         /* times the scale of a P in 8 bits */
+  SIM_BEFORE_DESCALE, /* of O before V's descale */
+  SIM_SIGNED,         /* the largest O, and not its largest magnitude */
+  SIM_DROPPED,        /* of P with dropout, in the type that it is multiplied in */
+  SIM_UNCLEARED       /* from what the outputs held before */
+} sim_amax_bug;
+
 typedef struct sim_config {
   int operand[SIM_N_PRODUCTS], sum[SIM_N_PRODUCTS]; /* sim_format, sim_sum */
   int operand_truncate;
@@ -60,7 +75,7 @@ typedef struct sim_config {
   int fresh_accumulator; /* of every tile, added in f32; otherwise one accumulator goes on */
   int p_nan;             /* a P that is too large becomes NaN, and not the largest */
   int k_descaled, v_descaled, o_descaled_late; /* as fa_arithmetic's; SIM_IO: not before products */
-  int descale_bug;
+  int descale_bug, amax_bug;
   int normalise_before; /* P is divided by its sum before the product with V */
   int block_n, splits;  /* 0: the whole row at once; 0: no splits */
   int partial, partial_unnormalised;

@@ -200,6 +200,7 @@ void sim_forward(const sim_call *call, sim_head *e) {
       empty_row(call, e, e->o + i * e->dv, &e->lse[i]);
     else
       finish(&r, s, c->normalise_before, e->o + i * e->dv, &e->lse[i]);
+    sim_amax_row(call, e, i, r.x, s.m, s.sum, r.rescale, r.p);
     store_row(call, e, i);
     store_signs(call, e, i);
   }

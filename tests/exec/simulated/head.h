@@ -5,6 +5,11 @@
 #include "gpu/plugin.h"
 #include "tests/exec/simulated/config.h"
 
+/* The largest magnitudes so far. */
+typedef struct sim_amax {
+  float p, o;
+} sim_amax;
+
 typedef struct sim_call {
   const sim_config *c;
   const fa_plugin_problem *p;
@@ -12,6 +17,7 @@ typedef struct sim_call {
   sim_format io;    /* of q, k, v, o; of 8 bits: of q, and of P beside it */
   float *d_k, *d_v; /* [heads_kv][longest][D or Dv] of one sequence; NULL: no backward */
   int runs;         /* calls before this one */
+  sim_amax *amax;
 } sim_call;
 
 typedef struct sim_head {
@@ -46,7 +52,13 @@ void sim_operand(const sim_call *call, sim_product which, const float *x, int64_
 void sim_scores(const sim_call *call, sim_head *e);
 /* factor[n_q][n_k]: 0 or 1 / (1 - p). */
 void sim_dropout(const sim_call *call, const sim_head *e, float *factor);
-void sim_forward(const sim_call *call, sim_head *e);  /* writes o and lse */
+void sim_forward(const sim_call *call, sim_head *e); /* writes o and lse, and raises the amax */
+void sim_amax_begin(const sim_call *call);
+/* Row i of the head, with final scores x, their maximum m and the sum of exponentials relative to it; descale: what O was
+ * multiplied by last; p: P as the second product had it. */
+void sim_amax_row(const sim_call *call, const sim_head *e, int64_t i, const float *x, float m, float sum,
+                  float descale, const float *p);
+void sim_amax_store(const sim_call *call);
 bool sim_backward(const sim_call *call, sim_head *e); /* writes dq and dbias; adds to d_k and d_v */
 float sim_exp(const sim_config *c, float x, float m);
 

@@ -37,7 +37,7 @@ static const char features[] = "\"causal\", \"window\", \"top_left\", \"bottom_r
                                "\"head_dim_v\", \"softcap\", \"alibi\", \"bias\", \"bias_grad\", "
                                "\"dropout\", \"dlse\", \"return_softmax\", "
                                "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\", "
-                               "\"quantized\", \"quantized_keys\", \"quantized_tokens\"";
+                               "\"quantized\", \"quantized_keys\", \"quantized_tokens\", \"quantized_amax\"";
 
 /* FA_SIMULATED_HELLO: more of the hello, as JSON members: what it says of itself, true or not. */
 static const char *hello(void *self) {
@@ -140,17 +140,21 @@ static int run(void *self, const fa_plugin_problem *p, const fa_plugin_tensors *
   const bool backward = r->passes & FA_PLUGIN_BACKWARD;
   const int64_t keys = p->heads_kv * p->seqlen_k + 1;
   const int64_t *n = t->dbias.shape;
+  sim_amax amax;
   sim_call call = {.c = &x->c,
                    .p = p,
                    .t = t,
                    .io = sim_format_of(p->quantized_queries ? t->q.dtype : p->dtype),
-                   .runs = x->runs++};
+                   .runs = x->runs++,
+                   .amax = &amax};
   float *dbias =
       backward && t->dbias.data ? calloc((size_t)(n[0] * n[1] * n[2] * n[3] + 1), sizeof *dbias) : NULL;
   call.d_k = backward ? malloc((size_t)(keys * p->head_dim) * sizeof(float)) : NULL;
   call.d_v = backward ? malloc((size_t)(keys * p->head_dim_v) * sizeof(float)) : NULL;
   bool good = !backward || (call.d_k && call.d_v && (dbias || !t->dbias.data));
+  sim_amax_begin(&call);
   for (int64_t b = 0; good && b < p->batch; ++b) good = run_sequence(&call, b, r->passes, dbias);
+  sim_amax_store(&call);
   if (good && dbias) write_dbias(&t->dbias, dbias);
   free(dbias);
   free(call.d_k);

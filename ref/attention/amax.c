@@ -1,0 +1,64 @@
+#include "ref/attention/amax.h"
+#include "ref/reference.h"
+
+#include <math.h>
+
+fa_status fa_ref_amax_outputs(fa_ref_call *c, fa_error *err) {
+  const int64_t one = 1;
+  if (!c->p->quantized.amax || c->sample || (c->twist && c->twist->n_rows > 0)) return FA_OK;
+  const fa_status status = fa_want_init(&c->out->t[FA_T_AMAX_P], FA_F32, 1, &one, c->profile != NULL, err);
+  return status ? status : fa_want_init(&c->out->t[FA_T_AMAX_O], FA_F32, 1, &one, c->profile != NULL, err);
+}
+
+/* The larger number; NaN if either is, which is not compared. */
+static double larger(double a, double b) {
+  return isnan(a) || b <= a ? a : b;
+}
+
+void fa_ref_amax_row(fa_ref_scratch *w, int64_t k) {
+  if (w->key_l[k] != 0) w->amax_p = larger(w->amax_p, exp(w->key_m[k] - w->m[k]) / w->l[k]);
+}
+
+/* between: what a kernel's may be. */
+static void set(fa_want *w, double value, fa_bound_amax between) {
+  if (w->n == 0) return;
+  w->value[0] = value;
+  if (!w->accum) return;
+  w->accum[0] = (float)(1.0001 * fmax(between.most - value, value - between.least));
+  w->scale[0] = (float)value;
+}
+
+void fa_ref_amax_finish(fa_ref_call *c, const fa_ref_team *team) {
+  const fa_want *o = &c->out->t[FA_T_O];
+  fa_bound_amax p = {0, 0}, between = {0, 0};
+  double amax_p = 0, amax_o = 0;
+  if (c->out->t[FA_T_AMAX_O].n == 0) return;
+  for (int i = 0; i < team->n; ++i) {
+    amax_p = larger(amax_p, team->scratch[i].amax_p);
+    if (!team->bound) continue;
+    p.least = fmax(p.least, team->bound[i].amax.least);
+    p.most = fmax(p.most, team->bound[i].amax.most);
+  }
+  for (int64_t e = 0; e < o->n; ++e) {
+    const double x = fabs(o->value[e]), bound = o->accum ? fa_want_bound(o, e) : 0;
+    amax_o = larger(amax_o, x);
+    between.least = fmax(between.least, x - bound);
+    between.most = fmax(between.most, x + bound);
+  }
+  set(&c->out->t[FA_T_AMAX_P], amax_p, p);
+  set(&c->out->t[FA_T_AMAX_O], amax_o, between);
+}
+
+void fa_ref_amax_of_given(const fa_tensor *o, fa_wants *forward) {
+  const fa_want *right = &forward->t[FA_T_O];
+  const int64_t n = fa_tensor_count(o);
+  double amax = 0;
+  if (forward->t[FA_T_AMAX_O].n == 0 || n != right->n) return;
+  for (int64_t e = 0; e < n; ++e) {
+    int64_t index[FA_MAX_RANK];
+    fa_tensor_unravel(o, e, index);
+    amax = larger(amax, fabs(fa_tensor_get(o, index)));
+  }
+  const double h = amax > 0 ? fa_half_ulp(right->dtype, amax) : 0;
+  if (isfinite(amax)) set(&forward->t[FA_T_AMAX_O], amax, (fa_bound_amax){amax - h, amax + h});
+}

@@ -1,0 +1,15 @@
+/* The largest magnitudes of P and of O over a whole call: outputs of one number each, of cases that ask for them. All functions
+ * do nothing where these are not in c->out. */
+#ifndef FA_REF_ATTENTION_AMAX_H
+#define FA_REF_ATTENTION_AMAX_H
+
+#include "ref/attention/team.h"
+
+/* Zeros. None of a sample, nor of a mistake that asks for some rows: both are of all rows. */
+fa_status fa_ref_amax_outputs(fa_ref_call *c, fa_error *err);
+/* What row k of a block adds to the thread's w->amax_p: its largest P. After fa_ref_sink_join. */
+void fa_ref_amax_row(fa_ref_scratch *w, int64_t k);
+/* Once all rows are done: from what the threads have, and from O with its bounds. */
+void fa_ref_amax_finish(fa_ref_call *c, const fa_ref_team *team);
+
+#endif
