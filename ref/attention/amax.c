@@ -59,6 +59,8 @@ void fa_ref_amax_of_given(const fa_tensor *o, fa_wants *forward) {
     fa_tensor_unravel(o, e, index);
     amax = larger(amax, fabs(fa_tensor_get(o, index)));
   }
-  const double h = amax > 0 ? fa_half_ulp(right->dtype, amax) : 0;
+  const fa_want *reference = &forward->t[FA_T_AMAX_O];
+  const bool zero = amax == 0 && reference->value[0] == 0 && reference->accum && reference->accum[0] == 0;
+  const double h = zero ? 0 : fa_half_ulp(right->dtype, amax); /* an O that was rounded to 0 was not */
   if (isfinite(amax)) set(&forward->t[FA_T_AMAX_O], amax, (fa_bound_amax){amax - h, amax + h});
 }
