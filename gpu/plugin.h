@@ -103,7 +103,7 @@ typedef struct fa_plugin_problem {
   /* variable length: lse, unless the hello gives it another layout, and d_lse are [batch, heads_q, seqlen_q]; behind a
    * sequence's last row lse may hold anything, and d_lse does */
   int lse_padded;
-  int quantized; /* keys and values are of 8 bits (FA_PLUGIN_E4M3 ...), and k_descale and v_descale are given */
+  int quantized; /* keys and values are of 8 bits (FA_PLUGIN_E4M3 ...) or 4, and k_descale and v_descale are given */
   int quantized_queries; /* queries too: q_descale */
   const char
       *descale; /* "tensor", "head", "token", "page": how many numbers share one; NULL: there are none */
@@ -141,7 +141,8 @@ typedef struct fa_plugin_tensors {
   fa_plugin_tensor topk_indices, topk_length;
   /* read: f32, one for a tensor, [B, Hk], as q or k without columns, or [pages, Hk] ("Eight bits" there) */
   fa_plugin_tensor q_descale, k_descale, v_descale;
-  fa_plugin_tensor amax_p, amax_o; /* written: f32 [1], the largest magnitudes of P and of O */
+  fa_plugin_tensor k_scales, v_scales; /* read: e4m3, of 16 numbers of 4 bits each, where k and v are u8 */
+  fa_plugin_tensor amax_p, amax_o;     /* written: f32 [1], the largest magnitudes of P and of O */
 } fa_plugin_tensors;
 
 /* How a call is to run, and what became of it. Texts are NUL-terminated, and empty before the call. */

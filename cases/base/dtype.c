@@ -5,10 +5,10 @@
 #include "cases/base/status.h"
 
 /* A binary floating point format: 1 sign bit, exponent bits, fraction bits. finite: it has no infinity, and its largest
- * exponent belongs to numbers, of which the last is NaN. */
+ * exponent belongs to numbers, of which the last is NaN if it has one. */
 typedef struct format {
   int exponent_bits, fraction_bits;
-  bool finite;
+  bool finite, has_nan;
 } format;
 
 static const struct {
@@ -16,17 +16,18 @@ static const struct {
   size_t size;
   format f; /* {0,0} = not a float */
 } types[FA_N_DTYPES] = {
-    [FA_F16] = {"f16", 2, {5, 10, false}},
-    [FA_BF16] = {"bf16", 2, {8, 7, false}},
-    [FA_F32] = {"f32", 4, {8, 23, false}},
+    [FA_F16] = {"f16", 2, {5, 10, false, true}},
+    [FA_BF16] = {"bf16", 2, {8, 7, false, true}},
+    [FA_F32] = {"f32", 4, {8, 23, false, true}},
     [FA_I32] = {"i32", 4, {0}},
     [FA_U8] = {"u8", 1, {0}},
-    [FA_F64] = {"f64", 8, {11, 52, false}},
+    [FA_F64] = {"f64", 8, {11, 52, false, true}},
     [FA_I64] = {"i64", 8, {0}},
     [FA_BOOL] = {"bool", 1, {0}},
-    [FA_E4M3] = {"e4m3", 1, {4, 3, true}},
-    [FA_E5M2] = {"e5m2", 1, {5, 2, false}},
+    [FA_E4M3] = {"e4m3", 1, {4, 3, true, true}},
+    [FA_E5M2] = {"e5m2", 1, {5, 2, false, true}},
     [FA_I8] = {"i8", 1, {0}},
+    [FA_E2M1] = {"e2m1", 1, {2, 1, true, false}},
 };
 
 size_t fa_dtype_size(fa_dtype t) {
@@ -135,6 +136,23 @@ uint8_t fa_f64_to_e5m2(double x, fa_overflow beyond) {
   return eight_bits(x, fa_narrow_f64(x, 5, 2), 0x7bu, beyond == FA_OVERFLOW_SATURATES ? 0x7bu : 0x7cu);
 }
 
+/* ---- 4 bits ---- */
+
+float fa_e2m1_to_f32(uint8_t bits) {
+  static const float magnitude[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  const float x = magnitude[bits & 7u];
+  return bits & 8u ? -x : x;
+}
+
+/* As of e4m3: half of what the last binade has. */
+uint8_t fa_f64_to_e2m1(double x) {
+  const bool high = x >= 2 || x <= -2;
+  const uint64_t narrow = fa_narrow_f64(high ? x / 2 : x, 2, 1) + (high ? 2 : 0),
+                 magnitude = narrow & 0x7fffu;
+  if (x != x) return 7;
+  return (uint8_t)((narrow >> 12 & 8u) | (magnitude > 7 ? 7 : magnitude));
+}
+
 /* ---- properties of the formats ---- */
 
 /* 2^e for -1074 <= e <= 1023, without libm. */
@@ -167,7 +185,7 @@ double fa_dtype_max(fa_dtype t) {
   if (t == FA_I64) return 0x1p63 - 1024; /* the largest that a double holds */
   if (t == FA_BOOL) return 1;
   if (t == FA_I8) return INT8_MAX;
-  const double last = power_of_two(types[t].f.finite - types[t].f.fraction_bits);
+  const double last = power_of_two((types[t].f.finite && types[t].f.has_nan) - types[t].f.fraction_bits);
   return (2 - last) * power_of_two(top_of(t));
 }
 

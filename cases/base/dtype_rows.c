@@ -38,6 +38,8 @@ void fa_load_row(fa_dtype t, const void *p, int64_t stride, int64_t n, double *o
     LOAD_LOOP(uint8_t, fa_e5m2_to_f32(e));
   case FA_I8:
     LOAD_LOOP(int8_t, e);
+  case FA_E2M1:
+    LOAD_LOOP(uint8_t, fa_e2m1_to_f32(e));
   case FA_N_DTYPES:
     break;
   }
@@ -109,6 +111,8 @@ void fa_store_row(fa_dtype t, void *p, int64_t stride, int64_t n, const double *
     STORE_LOOP(uint8_t, fa_f64_to_e5m2(x, FA_OVERFLOW_SATURATES));
   case FA_I8:
     STORE_LOOP(int8_t, saturate(x, INT8_MIN, INT8_MAX));
+  case FA_E2M1:
+    STORE_LOOP(uint8_t, fa_f64_to_e2m1(x));
   case FA_N_DTYPES:
     break;
   }

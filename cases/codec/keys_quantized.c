@@ -2,10 +2,10 @@
 #include "cases/codec/keys.h"
 
 READER(read_dtype) {
-  static const char *const words[] = {"e4m3", "e5m2", "i8"};
-  static const fa_dtype types[] = {FA_E4M3, FA_E5M2, FA_I8};
+  static const char *const words[] = {"e4m3", "e5m2", "i8", "e2m1"};
+  static const fa_dtype types[] = {FA_E4M3, FA_E5M2, FA_I8, FA_E2M1};
   int word = 0;
-  TRY(fa_read_word(r, v, words, 3, &word));
+  TRY(fa_read_word(r, v, words, 4, &word));
   P.quantized.dtype = types[word];
   return FA_OK;
 }
@@ -49,5 +49,5 @@ fa_status fa_read_quantized(fa_case_reader *r, const cJSON *v) {
 
 void fa_read_quantized_finish(fa_case_reader *r) {
   if (!P.quantized.present || r->has_quantized_queries) return;
-  P.quantized.queries = P.family != FA_KVCACHE && P.quantized.dtype != FA_I8;
+  P.quantized.queries = P.family != FA_KVCACHE && P.quantized.dtype != FA_I8 && P.quantized.dtype != FA_E2M1;
 }

@@ -85,6 +85,8 @@ void fa_fill_row_values(const fa_fill_row *row, double *value, int64_t n);
 void fa_quantize_row(const fa_fill_row *row, const fa_tensor *stored, const int64_t *index, double *value);
 /* The same of a row in which types are mixed (cases/tensors/mixed.h): stores it, with descales of its tiles. */
 void fa_store_mixed_row(const fa_fill_row *row, const fa_tensor *t, const int64_t *index, double *value);
+/* The same of a row of numbers of 4 bits (cases/tensors/nibbles.h): with the scales of its blocks. */
+void fa_store_nibbles_row(const fa_fill_row *row, const fa_tensor *t, const int64_t *index, double *value);
 /* Writes a row of q, k or k_new under a fill that shapes logits; false if the fill does not. */
 bool fa_fill_logits_row(const fa_fill_row *r, double *value, int64_t n);
 

@@ -95,9 +95,12 @@ static fa_status build_rotary(const fa_case *c, fa_tensors *set, fa_error *err) 
 fa_status fa_build_cache(const fa_case *c, fa_tensors *set, fa_error *err) {
   const fa_problem *p = &c->problem;
   if (p->family != FA_KVCACHE) return FA_OK;
-  TRY(add_cache(c, set, FA_T_K, fa_tensor_is_mixed(p, FA_T_K) ? fa_mixed_bytes(p) : p->head_dim, err));
+  int64_t k[4], v[4];
+  fa_tensor_shape(p, FA_T_K, k);
+  fa_tensor_shape(p, FA_T_V, v);
+  TRY(add_cache(c, set, FA_T_K, k[3], err));
   const bool latent = p->kvcache.v_in_k;
-  TRY(latent ? add_in_k(c, set, FA_T_V, FA_T_K, err) : add_cache(c, set, FA_T_V, p->head_dim_v, err));
+  TRY(latent ? add_in_k(c, set, FA_T_V, FA_T_K, err) : add_cache(c, set, FA_T_V, v[3], err));
   if (p->kvcache.n_new > 0) {
     TRY(add_new(c, set, FA_T_K_NEW, p->head_dim, err));
     TRY(latent ? add_in_k(c, set, FA_T_V_NEW, FA_T_K_NEW, err)

@@ -3,6 +3,7 @@
 #include "cases/data/build.h"
 #include "cases/tensors/descale.h"
 #include "cases/tensors/mixed.h"
+#include "cases/tensors/nibbles.h"
 
 #include <math.h>
 
@@ -85,11 +86,19 @@ static void fill_rows(const fa_case *c, fa_tensors *set, fa_tensor_id id) {
   }
 }
 
+/* Rows of K and V bring their numbers (fa_store_nibbles_row). */
+static fa_status add_scales(fa_tensors *set, fa_tensor_id of, fa_error *err) {
+  const fa_tensor *t = &set->t[of];
+  const int64_t shape[4] = {t->shape[0], t->shape[1], t->shape[2], t->shape[3] * 2 / FA_SCALED_BLOCK};
+  return fa_tensors_add(set, fa_tensor_scales_of(of), FA_E4M3, 4, shape, NULL, 0, err);
+}
+
 fa_status fa_build_descales(const fa_case *c, fa_tensors *set, fa_error *err) {
   static const fa_tensor_id of[] = {FA_T_Q, FA_T_K, FA_T_V};
   for (int i = 0; i < 3; ++i) {
     const fa_tensor_id id = fa_tensor_descale_of(&c->problem, of[i]);
     if (id == FA_T_COUNT) continue;
+    if (fa_tensor_is_nibbles(&c->problem, of[i])) TRY(add_scales(set, of[i], err));
     TRY(add(c, set, id, of[i], err));
     if (fa_descale_per_of(&c->problem, id) <= FA_PER_HEAD)
       fill_heads(c, set, id);
@@ -155,4 +164,36 @@ void fa_store_mixed_row(const fa_fill_row *row, const fa_tensor *t, const int64_
   for (int64_t d = 0; d < p->head_dim && is_of_stored_numbers(row->fill); ++d)
     value[d] *= descale[d < p->head_dim_v ? d / FA_MIXED_TILE : 0];
   fa_mixed_store(p, descale, value, t->data + fa_tensor_offset(t, first));
+}
+
+/* ---- numbers of 4 bits ---- */
+
+/* So that the block's largest number becomes 6; of fills about stored numbers the least, the largest and others in turn. */
+static double scale_of_block(const fa_fill_row *row, const double *value, int64_t block) {
+  static const double edges[] = {0x1p-9, 448, 1, 0x1p-6, 1.75, 26, 0x1.cp-7, 240};
+  const fa_descale_values values = row->c->problem.quantized.values;
+  double most = 0;
+  for (int64_t d = 0; d < FA_SCALED_BLOCK; ++d) most = fmax(most, fabs(value[d]));
+  if (values == FA_DESCALES_ONE) return 1;
+  if (row->fill == FA_FILL_NEAR_MAX) return 448;
+  if (row->fill == FA_FILL_DENORMAL) return 0x1p-9;
+  if (row->fill == FA_FILL_EDGES)
+    return edges[fa_rng_u64(row->seed, (uint64_t)(row->b << 32 | row->h), (uint64_t)(row->s << 16 | block)) %
+                 8];
+  const double exact = fmin(fmax(most / 6, 0x1p-9), 448);
+  return values == FA_DESCALES_POWERS ? exp2(floor(log2(exact))) : fa_quantised(FA_E4M3, exact);
+}
+
+void fa_store_nibbles_row(const fa_fill_row *row, const fa_tensor *t, const int64_t *index, double *value) {
+  const fa_problem *p = &row->c->problem;
+  const fa_tensor *scales = &row->set->t[fa_tensor_scales_of(row->id)];
+  const int64_t first[FA_MAX_RANK] = {index[0], index[1], index[2]}, n = 2 * t->shape[3];
+  double scale[FA_MAX_HEAD_DIM / FA_SCALED_BLOCK];
+  const double descale = fa_descale_of_row(p, row->set, row->id, row->b, row->h, index);
+  for (int64_t d = 0; d < n && !is_of_stored_numbers(row->fill); ++d) value[d] /= descale;
+  for (int64_t block = 0; block < n / FA_SCALED_BLOCK; ++block)
+    scale[block] = scale_of_block(row, value + block * FA_SCALED_BLOCK, block);
+  for (int64_t d = 0; d < n && is_of_stored_numbers(row->fill); ++d) value[d] *= scale[d / FA_SCALED_BLOCK];
+  fa_nibbles_store(value, scale, n, t->data + fa_tensor_offset(t, first),
+                   scales->data + fa_tensor_offset(scales, first));
 }

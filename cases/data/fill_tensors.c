@@ -3,6 +3,7 @@
 #include "cases/base/rng.h"
 #include "cases/data/build.h"
 #include "cases/tensors/mixed.h"
+#include "cases/tensors/nibbles.h"
 #include "cases/threads/parallel.h"
 
 #include <math.h>
@@ -22,6 +23,10 @@ static void store_token(const fa_fill_row *row, const fa_tensor *t, int64_t b, i
   const int64_t full[3] = {b, s, h}, *index = t->rank == 4 ? full : full + 1;
   if (fa_tensor_is_mixed(&row->c->problem, row->id)) {
     fa_store_mixed_row(row, t, index, value);
+    return;
+  }
+  if (fa_tensor_is_nibbles(&row->c->problem, row->id)) {
+    fa_store_nibbles_row(row, t, index, value);
     return;
   }
   fa_quantize_row(row, t, index, value);
@@ -64,6 +69,7 @@ static int64_t row_width(const fa_problem *p, const fa_tensor *t, fa_tensor_id i
   const fa_tensor_axes axes = fa_tensor_describe(id)->axes;
   const bool single = axes == FA_AXES_ROWS || axes == FA_AXES_PART_ROWS || axes == FA_AXES_HEADS;
   if (fa_tensor_is_mixed(p, id)) return p->head_dim;
+  if (fa_tensor_is_nibbles(p, id)) return 2 * t->shape[t->rank - 1];
   return single ? 1 : t->shape[t->rank - 1];
 }
 

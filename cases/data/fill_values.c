@@ -2,6 +2,7 @@
 #include "cases/base/rng.h"
 #include "cases/data/build.h"
 #include "cases/tensors/mixed.h"
+#include "cases/tensors/nibbles.h"
 
 #include <math.h>
 
@@ -33,7 +34,8 @@ static int64_t outlier_of(const fa_case *c, int64_t width) {
 fa_fill_numbers fa_fill_numbers_of(const fa_case *c, fa_tensor_id id, fa_fill fill, int64_t width) {
   const fa_problem *p = &c->problem;
   const bool mixed = fa_tensor_is_mixed(p, id);
-  const fa_dtype stored = mixed ? p->quantized.dtype : fa_tensor_dtype(p, id);
+  const bool small = mixed || fa_tensor_is_nibbles(p, id); /* numbers in bytes */
+  const fa_dtype stored = small ? p->quantized.dtype : fa_tensor_dtype(p, id);
   const double roundoff = fa_dtype_unit_roundoff(stored);
   fa_fill_numbers x = {.fill = fill,
                        .data = fa_tensor_describe(id)->data,

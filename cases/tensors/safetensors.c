@@ -34,13 +34,15 @@ static const char *shown(const char *text) {
 
 /* ---- one entry ---- */
 
-static bool dtype_from_name(const char *name, fa_dtype *out) {
+/* F4, numbers of e2m1, is read as bytes with two of them each: *in_one. */
+static bool dtype_from_name(const char *name, fa_dtype *out, int *in_one) {
   static const struct {
     const char *name;
     fa_dtype dtype;
   } map[] = {{"F16", FA_F16},      {"BF16", FA_BF16},    {"F32", FA_F32}, {"F64", FA_F64},
              {"I32", FA_I32},      {"I64", FA_I64},      {"U8", FA_U8},   {"BOOL", FA_BOOL},
-             {"F8_E4M3", FA_E4M3}, {"F8_E5M2", FA_E5M2}, {"I8", FA_I8}};
+             {"F8_E4M3", FA_E4M3}, {"F8_E5M2", FA_E5M2}, {"I8", FA_I8},   {"F4", FA_U8}};
+  *in_one = strcmp(name, "F4") == 0 ? 2 : 1;
   for (size_t i = 0; i < sizeof map / sizeof *map; ++i)
     if (strcmp(name, map[i].name) == 0) return *out = map[i].dtype, true;
   return false;
@@ -55,7 +57,7 @@ static bool read_integer(const cJSON *item, int64_t *out) {
   return true;
 }
 
-static fa_status read_shape(const cJSON *shape, fa_tensor *t, const char *file, const char *name,
+static fa_status read_shape(const cJSON *shape, int in_one, fa_tensor *t, const char *file, const char *name,
                             fa_error *err) {
   int64_t bytes = (int64_t)fa_dtype_size(t->dtype);
   const cJSON *item;
@@ -67,6 +69,9 @@ static fa_status read_shape(const cJSON *shape, fa_tensor *t, const char *file, 
       BAD("%s: tensor %s: \"shape\" must hold integers from 0 to 2^53", file, name);
     t->shape[t->rank++] = n;
   }
+  if (in_one == 2 && (t->rank == 0 || t->shape[t->rank - 1] % 2 != 0))
+    BAD("%s: tensor %s: F4 has two numbers in a byte, so the last axis must be even", file, name);
+  if (t->rank > 0) t->shape[t->rank - 1] /= in_one;
   /* The product of the nonzero axes must fit too, because strides are computed from it. */
   for (int a = t->rank - 1; a >= 0; --a) {
     t->stride[a] = bytes / (int64_t)fa_dtype_size(t->dtype);
@@ -95,11 +100,12 @@ static fa_status read_entry(const cJSON *item, const char *base, int64_t data_by
           shown(field->string));
   }
   if (!cJSON_IsString(dtype)) BAD("%s: tensor %s: \"dtype\" must be a string", file, name);
-  if (!dtype_from_name(dtype->valuestring, &t->dtype))
+  int in_one;
+  if (!dtype_from_name(dtype->valuestring, &t->dtype, &in_one))
     BAD("%s: tensor %s: dtype \"%.40s\" is not supported; allowed: F16, BF16, F32, F64, I32, I64, I8, U8, "
-        "BOOL, F8_E4M3, F8_E5M2",
+        "BOOL, F8_E4M3, F8_E5M2, F4",
         file, name, shown(dtype->valuestring));
-  TRY(read_shape(shape, t, file, name, err));
+  TRY(read_shape(shape, in_one, t, file, name, err));
   int64_t begin, end, bytes = (int64_t)fa_dtype_size(t->dtype);
   if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 || !read_integer(offsets->child, &begin) ||
       !read_integer(offsets->child->next, &end) || begin > end)

@@ -13,9 +13,9 @@
 #include <string.h>
 
 static const char *const dtype_name[FA_N_DTYPES] = {
-    [FA_F16] = "F16",      [FA_BF16] = "BF16",    [FA_F32] = "F32", [FA_I32] = "I32",
-    [FA_U8] = "U8",        [FA_F64] = "F64",      [FA_I64] = "I64", [FA_BOOL] = "BOOL",
-    [FA_E4M3] = "F8_E4M3", [FA_E5M2] = "F8_E5M2", [FA_I8] = "I8"};
+    [FA_F16] = "F16", [FA_BF16] = "BF16", [FA_F32] = "F32",   [FA_I32] = "I32",      [FA_U8] = "U8",
+    [FA_F64] = "F64", [FA_I64] = "I64",   [FA_BOOL] = "BOOL", [FA_E4M3] = "F8_E4M3", [FA_E5M2] = "F8_E5M2",
+    [FA_I8] = "I8",   [FA_E2M1] = "U8"}; /* one to a byte; in tensors of calls two are, which are bytes */
 
 static int64_t tensor_bytes(const fa_tensor *t) {
   return fa_tensor_count(t) * (int64_t)fa_dtype_size(t->dtype);

@@ -1,6 +1,7 @@
 #include "cases/tensors/table.h"
 
 #include "cases/tensors/mixed.h"
+#include "cases/tensors/nibbles.h"
 
 _Static_assert(FA_T_COUNT <= 126, "a bit for every tensor");
 
@@ -77,6 +78,8 @@ static const fa_tensor_info table[FA_T_COUNT] = {
     [FA_T_Q_DESCALE] = {"q_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_K_DESCALE] = {"k_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_V_DESCALE] = {"v_descale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_K_SCALES] = {"k_scales", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
+    [FA_T_V_SCALES] = {"v_scales", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_AMAX_P] = {"amax_p", OUT, FORWARD, FA_AXES_ONE, .when = FA_WHEN_AMAX, .f32 = true},
     [FA_T_AMAX_O] = {"amax_o", OUT, FORWARD, FA_AXES_ONE, .when = FA_WHEN_AMAX, .f32 = true},
     BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
@@ -158,6 +161,7 @@ fa_tensor_id fa_tensor_descale_of(const fa_problem *p, fa_tensor_id id) {
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id) {
   const fa_tensor_info *info = fa_tensor_describe(id);
   if (info->f32) return FA_F32;
+  if (fa_tensor_is_nibbles(p, id)) return FA_U8;
   if (fa_tensor_descale_of(p, id) != FA_T_COUNT) return p->quantized.dtype;
   if (fa_tensor_is_mixed(p, id)) return FA_U8;
   return info->axes == FA_AXES_PARTS ? p->merge.parts_dtype : p->dtype;
@@ -201,9 +205,10 @@ static void cache_shape(const fa_problem *p, int64_t d, int64_t shape[4]) {
 
 void fa_tensor_shape(const fa_problem *p, fa_tensor_id id, int64_t shape[4]) {
   const fa_tensor_info *info = fa_tensor_describe(id);
-  const int64_t d = info->on_values             ? p->head_dim_v
-                    : fa_tensor_is_mixed(p, id) ? fa_mixed_bytes(p)
-                                                : p->head_dim;
+  const int64_t columns = info->on_values             ? p->head_dim_v
+                          : fa_tensor_is_mixed(p, id) ? fa_mixed_bytes(p)
+                                                      : p->head_dim;
+  const int64_t d = fa_tensor_is_nibbles(p, id) ? columns / 2 : columns;
   switch (info->axes) {
   case FA_AXES_TOKENS:
     if (p->family == FA_KVCACHE && info->on_keys)

@@ -91,10 +91,10 @@ bool fa_tensor_is_in_k(const fa_problem *p, fa_tensor_id id);
 /* The element lies behind its sequence's last row: padding of a padded LSE or dLSE, which nobody reads and everybody may
  * write. */
 bool fa_tensor_is_padding(const fa_problem *p, fa_tensor_id id, const int64_t *index);
-/* What its elements, of 8 bits, are multiplied by; FA_T_COUNT: they are values. */
+/* What its elements, of 8 or 4 bits, are multiplied by; FA_T_COUNT: they are values. */
 fa_tensor_id fa_tensor_descale_of(const fa_problem *p, fa_tensor_id id);
 /* The type of such a tensor's elements: float32, or the problem's, or that of its parts or its operands of 8 bits; bytes,
- * where types are mixed in a row. */
+ * where types are mixed in a row and where two numbers are in each. */
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id);
 /* It has an axis of parts before all others. */
 bool fa_tensor_has_parts(fa_tensor_id id);

@@ -18,15 +18,16 @@ static const char *foreign_key(const fa_problem *p) {
 }
 
 static fa_status check_words(const fa_quantized *q, fa_error *err) {
-  if (q->dtype != FA_E4M3 && q->dtype != FA_E5M2 && q->dtype != FA_I8)
-    BAD("$.quantized.dtype: \"%s\" is none of e4m3, e5m2, i8",
+  if (q->dtype != FA_E4M3 && q->dtype != FA_E5M2 && q->dtype != FA_I8 && q->dtype != FA_E2M1)
+    BAD("$.quantized.dtype: \"%s\" is none of e4m3, e5m2, i8, e2m1",
         (unsigned)q->dtype < FA_N_DTYPES ? fa_dtype_name(q->dtype) : "?");
   if ((unsigned)q->per >= FA_N_DESCALES) BAD("$.quantized.descale: unknown number %d", (int)q->per);
   if ((unsigned)q->values >= FA_N_DESCALE_VALUES)
     BAD("$.quantized.values: unknown number %d", (int)q->values);
-  if (q->queries && q->dtype == FA_I8)
-    BAD("$.quantized.queries: true, but only keys and values can be i8; P would have no type to be rounded "
-        "to");
+  if (q->queries && (q->dtype == FA_I8 || q->dtype == FA_E2M1))
+    BAD("$.quantized.queries: true, but only keys and values can be %s; P would have no type to be rounded "
+        "to",
+        fa_dtype_name(q->dtype));
   return FA_OK;
 }
 
@@ -41,6 +42,22 @@ static fa_status check_tiles(const fa_problem *p, fa_error *err) {
   if (p->head_dim_v % FA_MIXED_TILE != 0)
     BAD("$.mla.kv_lora_rank: %lld is no multiple of %d, the columns of a tile", (long long)p->head_dim_v,
         FA_MIXED_TILE);
+  return FA_OK;
+}
+
+/* Numbers of 4 bits, in blocks that have scales of their own. */
+static fa_status check_four_bits(const fa_problem *p, fa_error *err) {
+  const fa_quantized *q = &p->quantized;
+  if (p->family != FA_KVCACHE)
+    BAD("$.quantized.dtype: \"e2m1\", but only caches (family kvcache) have numbers of 4 bits");
+  if (q->per > FA_PER_HEAD)
+    BAD("$.quantized.descale: \"%s\", but beside the scales of its blocks e2m1 has one a tensor or head",
+        fa_descale_per_name(q->per));
+  if (p->head_dim % 16 != 0 || p->head_dim_v % 16 != 0)
+    BAD("$.head_dim%s: %lld is no multiple of 16, the columns of e2m1 that share a scale",
+        p->head_dim % 16 ? "" : "_v", (long long)(p->head_dim % 16 ? p->head_dim : p->head_dim_v));
+  if (p->kvcache.n_new > 0)
+    BAD("$.kvcache.new: new keys bring no scales of their blocks with them (quantized.dtype e2m1)");
   return FA_OK;
 }
 
@@ -59,6 +76,7 @@ fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
   const char *key = foreign_key(p);
   if (key) BAD("$.%s: not together with quantized, operands of 8 bits", key);
   if (q->per == FA_PER_TILE) TRY(check_tiles(p, err));
+  if (q->dtype == FA_E2M1) TRY(check_four_bits(p, err));
   if (q->per == FA_PER_PAGE && p->kvcache.page_size == 0)
     BAD("$.quantized.descale: \"page\", but there are no pages (kvcache.page_size is 0)");
   if (q->amax && p->topk.present)

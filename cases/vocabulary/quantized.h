@@ -10,6 +10,9 @@
  * Per tile, of a latent cache (kvcache.v_in_k), there are none: a row of K is bytes (cases/tensors/mixed.h), and holds a
  * descale for each 128 of its numbers of e4m3 beside them, and the columns that are of K alone in the problem's type.
  *
+ * A cache of FA_E2M1 has two numbers in a byte, and a scale of e4m3 for every 16 columns beside the descale, which is per tensor
+ * or head (cases/tensors/nibbles.h).
+ *
  * Beside queries of 8 bits V's are per head where the case says per token or page. Those of keys that nobody reads are NaN. */
 #ifndef FA_CASES_VOCABULARY_QUANTIZED_H
 #define FA_CASES_VOCABULARY_QUANTIZED_H
@@ -38,8 +41,8 @@ typedef enum fa_descale_values {
 
 typedef struct fa_quantized {
   bool present;
-  fa_dtype dtype; /* FA_E4M3, FA_E5M2, FA_I8; not present: 0, as all the others */
-  bool queries;   /* Q too; otherwise it has the problem's type. Not in FA_I8 */
+  fa_dtype dtype; /* FA_E4M3, FA_E5M2, FA_I8, of a cache also FA_E2M1; not present: 0, as all the others */
+  bool queries;   /* Q too; otherwise it has the problem's type. Not in FA_I8 and FA_E2M1 */
   fa_descale_per per;
   fa_descale_values values;
   bool

@@ -17,6 +17,7 @@ void fa_coverage_quantized(fa_coverage *v, const fa_problem *p) {
                   keys && cache && q->dtype == FA_E4M3 && q->per != FA_PER_TILE);
   fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: a cache in e5m2", keys && cache && q->dtype == FA_E5M2);
   fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: a cache in int8", keys && cache && q->dtype == FA_I8);
+  fa_coverage_see(v, FA_COVER_CACHE, 20, "8 bits: a cache in e2m1", q->dtype == FA_E2M1);
   fa_coverage_see(v, FA_COVER_CACHE, 20, "8 bits: descales of pages", has && q->per == FA_PER_PAGE);
   fa_coverage_see(v, FA_COVER_CACHE, 5, "8 bits: rows of a latent cache that mix types",
                   q->per == FA_PER_TILE);

@@ -58,6 +58,9 @@ void fa_gen_quantized(fa_gen *g) {
   make_room(p, q->queries);
   if (!is_about_them(g) && p->dtype == FA_F32 && fa_rng_chance(&r, 0.9)) p->dtype = FA_BF16;
   q->quantizes_new = p->kvcache.n_new > 0 && fa_rng_chance(&r, 0.5);
+  const bool blocks = p->head_dim % 16 == 0 && p->head_dim_v % 16 == 0 && p->kvcache.n_new == 0;
+  if (p->kvcache.present && !q->queries && q->per <= FA_PER_HEAD && blocks && fa_rng_chance(&r, 0.3))
+    q->dtype = FA_E2M1;
   q->amax = !p->topk.present && fa_rng_chance(&r, q->queries ? 0.3 : 0.05);
 }
 

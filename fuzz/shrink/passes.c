@@ -138,6 +138,7 @@ FEATURE(descale_tensors, p->quantized.per, p->quantized.per = FA_PER_TENSOR)
 FEATURE(descale_heads, p->quantized.per > FA_PER_HEAD, p->quantized.per = FA_PER_HEAD)
 FEATURE(descales_one, p->quantized.present && p->quantized.values != FA_DESCALES_ONE,
         p->quantized.values = FA_DESCALES_ONE)
+FEATURE(eight_bits, p->quantized.dtype == FA_E2M1, p->quantized.dtype = FA_E4M3)
 FEATURE(drop_amax, p->quantized.amax, p->quantized.amax = false)
 FEATURE(store_new, p->quantized.quantizes_new, p->quantized.quantizes_new = false)
 FEATURE(drop_sinks, p->sinks.present, p->sinks = (fa_sinks){0})
@@ -174,23 +175,20 @@ FEATURE(drop_repeat, c->repeat != 2, c->repeat = 2)
 FEATURE(drop_scale, p->scale != fa_default_scale(p->head_dim), p->scale = fa_default_scale(p->head_dim))
 
 static feature_edit *const features[] = {
-    drop_backward,       drop_varlen_alone, drop_varlen,       drop_seqused,
-    drop_leftpad,        drop_batch_idx,    drop_pages,        drop_rotary,
-    drop_interleaved,    drop_new_keys,     drop_mask,         make_causal,
-    drop_left,           drop_right,        drop_align,        drop_dropout,
-    drop_dropout_offset, drop_dropout_seed, drop_softcap,      drop_alibi,
-    standard_alibi,      drop_bias,         drop_bias_grad,    drop_bias_batch,
-    drop_bias_head,      drop_bias_query,   drop_blocks,       drop_score_mod,
-    drop_mask_mod,       drop_captures,     drop_group,        drop_splits,
-    drop_deterministic,  drop_softmax,      drop_grad_lse,     drop_empty_lse,
-    drop_layout,         drop_packing,      drop_strides,      drop_poison,
-    drop_repeat,         drop_scale,        drop_shared_pages, drop_mask_bits,
-    drop_empty_rows,     drop_hidden,       make_chain,        drop_base,
-    drop_parts_dtype,    drop_sinks,        drop_sinks_grad,   sinks_in_lse,
-    drop_latent,         drop_topk,         drop_none,         drop_none_at,
-    drop_repeated,       drop_empty_lists,  drop_beyond,       drop_list_length,
-    drop_lse_padding,    drop_quantized,    descale_tensors,   descale_heads,
-    descales_one,        drop_amax,         store_new};
+    drop_backward,    drop_varlen_alone,   drop_varlen,        drop_seqused,     drop_leftpad,
+    drop_batch_idx,   drop_pages,          drop_rotary,        drop_interleaved, drop_new_keys,
+    drop_mask,        make_causal,         drop_left,          drop_right,       drop_align,
+    drop_dropout,     drop_dropout_offset, drop_dropout_seed,  drop_softcap,     drop_alibi,
+    standard_alibi,   drop_bias,           drop_bias_grad,     drop_bias_batch,  drop_bias_head,
+    drop_bias_query,  drop_blocks,         drop_score_mod,     drop_mask_mod,    drop_captures,
+    drop_group,       drop_splits,         drop_deterministic, drop_softmax,     drop_grad_lse,
+    drop_empty_lse,   drop_layout,         drop_packing,       drop_strides,     drop_poison,
+    drop_repeat,      drop_scale,          drop_shared_pages,  drop_mask_bits,   drop_empty_rows,
+    drop_hidden,      make_chain,          drop_base,          drop_parts_dtype, drop_sinks,
+    drop_sinks_grad,  sinks_in_lse,        drop_latent,        drop_topk,        drop_none,
+    drop_none_at,     drop_repeated,       drop_empty_lists,   drop_beyond,      drop_list_length,
+    drop_lse_padding, drop_quantized,      descale_tensors,    descale_heads,    descales_one,
+    drop_amax,        eight_bits,          store_new};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

@@ -192,6 +192,8 @@ static const struct {
     MEMBER(q_descale),
     MEMBER(k_descale),
     MEMBER(v_descale),
+    MEMBER(k_scales),
+    MEMBER(v_scales),
     MEMBER(amax_p),
     MEMBER(amax_o)
 #undef MEMBER

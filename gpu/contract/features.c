@@ -206,7 +206,8 @@ static bool has_quantized_queries(const fa_problem *p) {
   return p->quantized.queries;
 }
 static bool has_quantized_keys(const fa_problem *p) {
-  return p->quantized.present && !p->quantized.queries && p->quantized.per != FA_PER_TILE;
+  return p->quantized.present && !p->quantized.queries && p->quantized.per != FA_PER_TILE &&
+         p->quantized.dtype != FA_E2M1;
 }
 static bool has_descales_of_tokens(const fa_problem *p) {
   return p->quantized.per == FA_PER_TOKEN || p->quantized.per == FA_PER_PAGE;
@@ -215,6 +216,9 @@ static bool has_mixed_rows(const fa_problem *p) {
   return p->quantized.per == FA_PER_TILE;
 }
 
+static bool has_four_bits(const fa_problem *p) {
+  return p->quantized.dtype == FA_E2M1;
+}
 static bool has_amax(const fa_problem *p) {
   return p->quantized.amax;
 }
@@ -289,6 +293,8 @@ static const fa_feature features[] = {
      "rows of a latent cache as bytes: numbers of e4m3, a descale for each 128, other columns of 16 bits"},
     {"quantized_append", quantizes_new_keys, FA_FEATURE_LISTED,
      "new keys and values of 16 bits, which the call stores in 8"},
+    {"quantized_e2m1", has_four_bits, FA_FEATURE_LISTED,
+     "caches of 4 bits, two numbers to a byte: k_scales, v_scales of 16, and k_descale, v_descale"},
     {"quantized_amax", has_amax, FA_FEATURE_LISTED,
      "the largest magnitudes of P and of O are returned: amax_p, amax_o"},
     {"captures_bool", has_captures_bool, FA_FEATURE_LISTED, "buffers of bool"},

@@ -62,7 +62,8 @@ static float descale_of_key(const fa_problem *p, const fa_tensors *set, const fa
 
 void fa_f32_descale_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
                       const fa_f32_sequence *e, int64_t hk, int64_t s, float *x) {
-  multiply(x, t->shape[t->rank - 1], descale_of_key(p, set, t, e, hk, s));
+  const int in_one = p->quantized.dtype == FA_E2M1 ? 2 : 1; /* numbers in an element */
+  multiply(x, in_one * t->shape[t->rank - 1], descale_of_key(p, set, t, e, hk, s));
 }
 
 void fa_f32_load_mixed(const fa_problem *p, const char *row, int64_t n, float *x) {
@@ -74,6 +75,18 @@ void fa_f32_load_mixed(const fa_problem *p, const char *row, int64_t n, float *x
     x[d] *= by;
   }
   if (n > eight) fa_f32_load(p->dtype, row + lora + lora / FA_MIXED_TILE * 4, 1, n - eight, x + eight);
+}
+
+void fa_f32_load_nibbles(const char *row, const char *scales, int64_t n, float *x) {
+  for (int64_t d = 0; d < n; ++d) {
+    const unsigned byte = (unsigned char)row[d >> 1], bits = d & 1 ? byte >> 4 : byte & 15;
+    float scale;
+    fa_f32_load(FA_E4M3, scales + (d >> 4), 1, 1, &scale);
+    const unsigned exponent = bits >> 1 & 3, fraction = bits & 1;
+    const float size =
+        exponent ? (float)(2 + fraction) * 0.5f * (float)(1 << (exponent - 1)) : 0.5f * (float)fraction;
+    x[d] = (bits & 8 ? -size : size) * scale;
+  }
 }
 
 /* int8 is stored cut off: numbers beyond it as its ends. */

@@ -70,6 +70,8 @@ void fa_f32_descale_k(const fa_problem *p, const fa_tensors *set, const fa_tenso
                       const fa_f32_sequence *e, int64_t hk, int64_t s, float *x);
 /* Loads n columns of a row of a cache that mixes types (cases/tensors/mixed.h). */
 void fa_f32_load_mixed(const fa_problem *p, const char *row, int64_t n, float *x);
+/* The same of a cache of numbers of 4 bits (cases/tensors/nibbles.h), n of them, times the scales of their blocks. */
+void fa_f32_load_nibbles(const char *row, const char *scales, int64_t n, float *x);
 /* Makes of a new key, or value, what is stored of it where the call quantises. */
 void fa_f32_quantise_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *t,
                        const fa_f32_sequence *e, int64_t hk, int64_t s, float *x);

@@ -89,6 +89,10 @@ void fa_f32_load_k(const fa_problem *p, const fa_tensors *set, const fa_tensor *
     const char *row = fa_f32_k_row(p, set, t, e, hk, s);
     if (mixed)
       fa_f32_load_mixed(p, row, t == &set->t[FA_T_K] ? p->head_dim : p->head_dim_v, dst + r * ld);
+    else if (p->quantized.dtype == FA_E2M1)
+      fa_f32_load_nibbles(
+          row, fa_f32_k_row(p, set, &set->t[t == &set->t[FA_T_K] ? FA_T_K_SCALES : FA_T_V_SCALES], e, hk, s),
+          2 * width, dst + r * ld);
     else
       fa_f32_load(t->dtype, row, stride, width, dst + r * ld);
     fa_f32_descale_k(p, set, t, e, hk, s, dst + r * ld);

@@ -76,6 +76,8 @@ class Call(Case):
     q_descale: Any  #: float32, where q is of 8 bits: see quantized_per, and docs/reference/semantics.md, "Eight bits"
     k_descale: Any
     v_descale: Any
+    k_scales: Any  #: e4m3 as k, with a column for every 16, where quantized is "e2m1"; k and v are uint8 then: two numbers in each
+    v_scales: Any
     do: Any  #: as o
     dlse: Any  #: as lse
     k_new: Any  #: [B, new, Hk, D]

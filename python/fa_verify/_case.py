@@ -14,7 +14,7 @@ INPUTS = (
     "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
     "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices",
     "mask_bits", "mask_indptr", "sinks", "topk_indices", "topk_length",
-    "q_descale", "k_descale", "v_descale",
+    "q_descale", "k_descale", "v_descale", "k_scales", "v_scales",
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ class Case:
     page_size: int  #: 0: the cache has no pages
     has_mla: bool  #: a latent cache: v is a view of k's first head_dim_v columns, and v_new of k_new's
     topk: int  #: entries of each row's list of keys, 0: no lists
-    quantized: str | None  #: "e4m3", "e5m2" or "i8": the type of keys and values; None: that of the case
+    quantized: str | None  #: "e4m3", "e5m2", "i8" or "e2m1": the type of keys and values; None: that of the case
     quantized_queries: bool  #: q has it too
     quantized_per: str  #: "tensor", "head", "token", "page" or "tile": what has a descale of its own
     has_amax: bool  #: amax_p and amax_o are outputs: the largest magnitudes of P and of O
@@ -157,7 +157,7 @@ class Case:
         self.topk = case["topk"].get("k", 64) if "topk" in case else 0
         quantized = case.get("quantized")
         self.quantized = None if quantized is None else quantized.get("dtype", "e4m3")
-        default = case.get("family") != "kvcache" and self.quantized != "i8"
+        default = case.get("family") != "kvcache" and self.quantized not in ("i8", "e2m1")
         self.quantized_queries = quantized is not None and quantized.get("queries", default)
         self.quantized_per = (quantized or {}).get("descale", "tensor")
         self.has_amax = (quantized or {}).get("amax", False)

@@ -84,6 +84,20 @@ def to_eight_bits(values: Array, dtype: str) -> Array:
     return np.where(np.isnan(x), 0x7F, bits).astype(np.uint8)
 
 
+#: The value of every pattern of e2m1.
+_FOUR_BITS: Array = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
+def from_four_bits(pairs: Array) -> Array:
+    """The values of bytes (uint8) with two numbers of e2m1 in each, the first in the low bits, as float32: the last axis twice as long.
+
+    >>> from_four_bits(np.array([0x21, 0xF7], np.uint8))
+    array([ 0.5,  1. ,  6. , -6. ], dtype=float32)
+    """
+    both = np.stack((pairs & 15, pairs >> 4), axis=-1)
+    return _FOUR_BITS[both.reshape(*pairs.shape[:-1], 2 * pairs.shape[-1])]
+
+
 def bf16_to_f32(bits: Array) -> Array:
     """The values of bf16 bits (uint16), as float32.
 

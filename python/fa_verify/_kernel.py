@@ -175,6 +175,7 @@ def kernel(
     quantized_tokens: bool = False,
     quantized_mixed: bool = False,
     quantized_append: bool = False,
+    quantized_e2m1: bool = False,
     quantized_amax: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...
 def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> Any:

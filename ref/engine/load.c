@@ -1,5 +1,6 @@
 /* Strided tensors of any element type, one row at a time, as contiguous doubles. */
 #include "cases/tensors/mixed.h"
+#include "cases/tensors/nibbles.h"
 #include "ref/engine/call.h"
 #include "ref/engine/descale.h"
 #include "ref/engine/topk.h"
@@ -84,6 +85,10 @@ void fa_ref_load_k(const fa_ref_call *c, fa_tensor_id id, const fa_ref_sequence 
       }
     } else if (fa_tensor_is_mixed(p, id)) {
       fa_mixed_load(p, at_offset(t, fa_ref_cache_offset(c, t, e, hk, jj)), width, to);
+    } else if (fa_tensor_is_nibbles(p, id)) {
+      const fa_tensor *scales = &c->in->t[fa_tensor_scales_of(id)];
+      fa_nibbles_load(at_offset(t, fa_ref_cache_offset(c, t, e, hk, jj)),
+                      at_offset(scales, fa_ref_cache_offset(c, scales, e, hk, jj)), width, to);
     } else if (p->kvcache.present) {
       fa_ref_load_row(t, at_offset(t, fa_ref_cache_offset(c, t, e, hk, jj)), t->stride[3], width, to);
     } else if (t->rank == 3) {

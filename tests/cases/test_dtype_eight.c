@@ -1,11 +1,13 @@
-/* Floats of 8 bits against a slow model: every pattern, and numbers on and around every tie between neighbours, beyond
+/* Floats of 8 bits, and of 4, against a slow model: every pattern, and numbers on and around every tie between neighbours, beyond
  * the largest too, with either rule for what is there. */
 #include "cases/base/dtype.h"
 #include "cases/base/rng.h"
+#include "cases/tensors/nibbles.h"
 #include "tests/support/check.h"
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct model {
   const char *name;
@@ -136,6 +138,70 @@ static void test_int8(void) {
   }
 }
 
+/* ---- 4 bits ---- */
+
+static const double four[9] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, 8}; /* the last is beyond */
+
+static uint8_t slow_four(double x) {
+  const double size = fabs(x);
+  int best = 0;
+  if (isnan(x)) return 7;
+  for (int p = 1; p < 9; ++p) {
+    const double to_best = fabs(size - four[best]), to_this = fabs(size - four[p]);
+    if (to_this < to_best || (to_this == to_best && p % 2 == 0)) best = p;
+  }
+  return (uint8_t)((signbit(x) ? 8 : 0) | (best > 7 ? 7 : best));
+}
+
+static void check_four(double x) {
+  for (int sign = -1; sign <= 1; sign += 2)
+    CHECK_MSG(fa_f64_to_e2m1(sign * x) == slow_four(sign * x), "%a: %x", sign * x, fa_f64_to_e2m1(sign * x));
+}
+
+static void test_four_bits(void) {
+  for (int p = 0; p < 256; ++p) { /* the upper half of a byte does not matter */
+    const uint8_t bits = (uint8_t)p;
+    const double x = fa_load(FA_E2M1, &bits);
+    CHECK(fabs(x) == four[p & 7] && !!signbit(x) == (p >> 3 & 1) && (double)fa_e2m1_to_f32(bits) == x);
+    uint8_t stored = 0xaa;
+    fa_store(FA_E2M1, &stored, x);
+    CHECK_MSG(stored == (p & 15), "%x -> %x", p, stored);
+  }
+  for (int p = 0; p < 8; ++p) {
+    const double low = four[p], high = four[p + 1], tie = (low + high) / 2;
+    const double near[] = {
+        low, tie, nextafter(tie, 0), nextafter(tie, 9), nextafter(high, 0), tie * (1 + 0x1p-40)};
+    for (int i = 0; i < 6; ++i) check_four(near[i]);
+    CHECK(fa_half_ulp(FA_E2M1, low) == (high - low) / 2);
+    CHECK(fa_half_ulp(FA_E2M1, -nextafter(high, 0)) == (high - low) / 2);
+  }
+  const double large[] = {7, 8, 100, 1e300, INFINITY, 0x1p-1074, 0x1p-30, NAN};
+  for (int i = 0; i < 8; ++i) check_four(large[i]);
+  fa_rng r = fa_rng_make(4, 1);
+  for (int i = 0; i < 200000; ++i) {
+    const uint64_t u = fa_rng_next(&r);
+    check_four(ldexp((double)(u >> 12 | 1ull << 52), (int)(u % 12) - 52 - 7));
+  }
+  CHECK(fa_dtype_max(FA_E2M1) == 6 && fa_dtype_min_subnormal(FA_E2M1) == 0.5);
+  CHECK(fa_dtype_unit_roundoff(FA_E2M1) == 0.25 && fa_dtype_is_float(FA_E2M1) && fa_dtype_size(FA_E2M1) == 1);
+}
+
+/* Every pair of numbers in a byte, and every scale: each number is where it belongs and the product exact. */
+static void test_nibbles(void) {
+  for (int scale = 0; scale < 127; ++scale)
+    for (int p = 0; p < 256; ++p) {
+      char row[8], scales[1] = {(char)scale}, again[8] = {0}, scales_again[1];
+      double x[16], by[1] = {fa_e4m3_to_f32((uint8_t)scale)};
+      for (int i = 0; i < 8; ++i) row[i] = (char)(i % 2 ? 0x2d : p);
+      fa_nibbles_load(row, scales, 16, x);
+      CHECK(x[0] == fa_e2m1_to_f32((uint8_t)p) * by[0] && x[1] == fa_e2m1_to_f32((uint8_t)(p >> 4)) * by[0]);
+      CHECK(x[2] == -3 * by[0] && x[3] == by[0] && x[12] == x[0] && x[15] == x[3]);
+      if (scale == 0) continue;
+      fa_nibbles_store(x, by, 16, again, scales_again);
+      CHECK(memcmp(row, again, 8) == 0 && scales_again[0] == scales[0]);
+    }
+}
+
 int main(void) {
   for (size_t i = 0; i < sizeof models / sizeof *models; ++i) {
     test_patterns(&models[i]);
@@ -145,5 +211,7 @@ int main(void) {
   }
   test_constants();
   test_int8();
+  test_four_bits();
+  test_nibbles();
   return check_done();
 }

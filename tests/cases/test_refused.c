@@ -33,6 +33,8 @@ static void descale_values(fa_case *c) {
 static void descale_per(fa_case *c) {
   c->problem.quantized.per = (fa_descale_per)99;
 }
+#define FOUR_BITS                                                                                            \
+  "{\"family\":\"kvcache\",\"seqlen_k\":8,\"kvcache\":{\"len\":[4]},\"quantized\":{\"dtype\":\"e2m1\""
 #define LATENT                                                                                               \
   "{\"family\":\"kvcache\",\"seqlen_k\":8,\"mla\":{},\"kvcache\":{\"len\":[4]},\"quantized\":{\"descale\":"  \
   "\"tile\"}}"
@@ -107,7 +109,7 @@ static const struct {
     {"{\"family\":\"merge\",\"merge\":{\"parts\":2}}", parts_dtype,
      "$.merge.parts_dtype: must be f16, bf16 or f32"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", eight_bits,
-     "$.quantized.dtype: \"f16\" is none of e4m3, e5m2, i8"},
+     "$.quantized.dtype: \"f16\" is none of e4m3, e5m2, i8, e2m1"},
     {LATENT, tiles_without_latent,
      "$.quantized.descale: \"tile\", but only a latent cache (mla) has a descale for each 128 columns"},
     {LATENT, tiles_of_e5m2,
@@ -117,7 +119,7 @@ static const struct {
     {LATENT, tiles_and_new,
      "$.quantized.descale: \"tile\", but new keys bring no descales with them (kvcache.new)"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", eight_bits_at_all,
-     "$.quantized.dtype: \"?\" is none of e4m3, e5m2, i8"},
+     "$.quantized.dtype: \"?\" is none of e4m3, e5m2, i8, e2m1"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", descale_values, "$.quantized.values: unknown number 99"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", descale_per, "$.quantized.descale: unknown number 99"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", nothing_quantized,
@@ -127,6 +129,17 @@ static const struct {
     {"{\"family\":\"kvcache\",\"seqlen_k\":4,\"kvcache\":{\"len\":[4]},\"topk\":{\"k\":2},\"quantized\":{"
      "\"amax\":true}}",
      nothing, "$.quantized.amax: not together with topk"},
+    {"{\"quantized\":{\"dtype\":\"e2m1\"}}", nothing,
+     "$.quantized.dtype: \"e2m1\", but only caches (family kvcache)"},
+    {FOUR_BITS ",\"queries\":true}}", nothing,
+     "$.quantized.queries: true, but only keys and values can be e2m1"},
+    {FOUR_BITS ",\"descale\":\"token\"}}", nothing,
+     "$.quantized.descale: \"token\", but beside the scales of its blocks"},
+    {FOUR_BITS "},\"head_dim\":24}", nothing, "$.head_dim: 24 is no multiple of 16"},
+    {FOUR_BITS "},\"head_dim_v\":40}", nothing, "$.head_dim_v: 40 is no multiple of 16"},
+    {"{\"family\":\"kvcache\",\"seqlen_k\":8,\"kvcache\":{\"len\":[4],\"new\":1},\"quantized\":{\"dtype\":"
+     "\"e2m1\"}}",
+     nothing, "$.kvcache.new: new keys bring no scales of their blocks"},
     {"{\"quantized\":{\"dtype\":\"i8\",\"queries\":true}}", nothing,
      "$.quantized.queries: true, but only keys and values can be i8"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"},\"family\":\"memeff\"}", nothing,

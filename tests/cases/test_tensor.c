@@ -65,6 +65,8 @@ static void test_patterns(void) {
     fa_buffer_fill(&b, pattern[i]);
     for (int t = 0; t < FA_N_DTYPES; ++t) {
       const double x = fa_load((fa_dtype)t, fa_buffer_payload(&b));
+      if (t == FA_E2M1) /* has no NaN: what nobody reads has scales that are */
+        continue;
       if (fa_dtype_is_float((fa_dtype)t))
         CHECK_MSG(reads_as_nan((fa_dtype)t, fa_buffer_payload(&b)), "%04x, %d", pattern[i], t);
       else

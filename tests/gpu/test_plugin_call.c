@@ -260,6 +260,21 @@ static void test_quantized(void) {
   drop(&m);
 }
 
+/* Caches of 4 bits come as bytes, with the scales of their blocks. */
+static void test_four_bits(void) {
+  made m;
+  make(&m,
+       "{\"family\":\"kvcache\",\"heads_q\":4,\"heads_kv\":2,\"batch\":3,\"seqlen_k\":8,\"head_dim\":32,"
+       "\"kvcache\":{\"len\":[5,8,1]},\"quantized\":{\"dtype\":\"e2m1\"}}",
+       NULL);
+  const fa_plugin_tensors *t = &m.plain.tensors;
+  CHECK(m.problem.problem.quantized && !m.problem.problem.quantized_queries);
+  CHECK(t->k.dtype == FA_PLUGIN_U8 && t->k.shape[3] == 16 && t->q.shape[3] == 32);
+  CHECK(t->k_scales.dtype == FA_PLUGIN_E4M3 && t->v_scales.shape[3] == 2 && t->v_scales.shape[1] == 8);
+  CHECK(is(&t->k_scales, &m.t.t[FA_T_K_SCALES]) && is(&t->v_scales, &m.t.t[FA_T_V_SCALES]));
+  drop(&m);
+}
+
 /* A plugin sees by the shapes too that LSE and dLSE of packed queries are padded. */
 static void test_padded_lse(void) {
   made m;
@@ -292,6 +307,7 @@ int main(void) {
   test_sinks();
   test_latent();
   test_quantized();
+  test_four_bits();
   test_padded_lse();
   test_bits();
   test_all_seen();

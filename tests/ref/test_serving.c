@@ -45,6 +45,7 @@ int main(void) {
   check_case_file("cases/sinks.json", "", 20, sinks, 2);
   check_case_file("cases/varlen.json", "padded_lse", 9, lse, 1);
   check_case_file("cases/edge.json", "splits_", 8, NULL, 0);
+  check_case_file("cases/four_bit_cache.json", "", 18, large, 2);
   check_case_file("cases/amax.json", "", 20, amax, 1);
   return check_done();
 }

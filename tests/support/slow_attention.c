@@ -138,10 +138,21 @@ static real mixed_at(const entry *e, int64_t token, int64_t h, int64_t d) {
   if (d >= v) return fa_load(e->p->dtype, row + v + v / 128 * 4 + (d - v) * 2);
   return (real)fa_load(FA_E4M3, row + d) * (real)fa_load(FA_F32, row + v + d / 128 * 4);
 }
+/* Column d of a row with two numbers of 4 bits in each byte, times the scale of its sixteen. */
+static real nibble_at(const entry *e, fa_tensor_id id, int64_t token, int64_t h, int64_t d) {
+  static const real size[8] = {0, 0.5L, 1, 1.5L, 2, 3, 4, 6};
+  const fa_tensor *t = &e->in->t[id], *scales = &e->in->t[id == FA_T_K ? FA_T_K_SCALES : FA_T_V_SCALES];
+  const int64_t at[FA_MAX_RANK] = {token / t->shape[1], token % t->shape[1], h, d / 2};
+  const int64_t of[FA_MAX_RANK] = {at[0], at[1], h, d / 16};
+  const int byte = (int)fa_tensor_get(t, at), bits = d % 2 ? byte / 16 : byte % 16;
+  return (bits < 8 ? 1 : -1) * size[bits % 8] * (real)fa_tensor_get(scales, of);
+}
 /* A number of a token, as a value. */
 static real value_of(const entry *e, fa_tensor_id id, int64_t token, int64_t h, int64_t d) {
   if (fa_tensor_is_mixed(e->p, id)) return mixed_at(e, token, h, d);
-  return at_token(&e->in->t[id], token, h, d) * descale_of(e, id, h, token);
+  const bool four = e->p->quantized.dtype == FA_E2M1 && (id == FA_T_K || id == FA_T_V);
+  return (four ? nibble_at(e, id, token, h, d) : at_token(&e->in->t[id], token, h, d)) *
+         descale_of(e, id, h, token);
 }
 
 static real plain_q(const entry *e, int64_t h, int64_t i, int64_t d) {

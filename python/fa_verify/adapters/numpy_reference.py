@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fa_verify._dtypes import from_four_bits
 from fa_verify.adapters._adapter import Adapter, result
 from fa_verify.adapters._problem import Problem
 
@@ -39,6 +40,18 @@ def _cached(p: Problem, call: Any, x: Any, b: int) -> Any:
         return rows
     named = (_times(p, call, b) > 0).any(axis=0)  # the others hold anything
     return np.where(named[:, None], rows, F32(0))
+
+
+def _keys(p: Problem, call: Any, name: str, b: int) -> Any:
+    """A sequence's keys or values without their descales, as f32 [Hk, S, D]."""
+    x = getattr(call, name)
+    if not p.cached:
+        return _rows(p, x, b, True)
+    rows = _cached(p, call, x, b)
+    if call.quantized != "e2m1":
+        return rows
+    scales = _cached(p, call, getattr(call, f"{name}_scales"), b)
+    return from_four_bits(rows.astype(np.uint8)) * np.repeat(scales, 16, axis=2)
 
 
 def _times(p: Problem, call: Any, b: int) -> Any:
@@ -195,10 +208,7 @@ def _run(call: Any) -> Any:
     with np.errstate(all="ignore"):  # infinities of masks
         for b in range(p.batch):
             q = _rows(p, call.q, b, False) * _descale(p, call, "q", b)
-            k, v = (
-                (_cached(p, call, x, b) if p.cached else _rows(p, x, b, True)) * _descale(p, call, name, b)
-                for name, x in (("k", call.k), ("v", call.v))
-            )
+            k, v = (_keys(p, call, name, b) * _descale(p, call, name, b) for name in "kv")
             k, v = (np.repeat(x, p.group, axis=0) for x in (k, v))
             t, slope = _scores(p, call, q, k, b)
             prob, lse, share = _softmax(p, t, sinks)
@@ -235,7 +245,7 @@ KERNEL = Adapter(
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
         *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
         *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse"),
-        *("quantized", "quantized_keys", "quantized_tokens", "quantized_amax"),
+        *("quantized", "quantized_keys", "quantized_tokens", "quantized_e2m1", "quantized_amax"),
     ),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks", "amax_p", "amax_o"),

@@ -17,6 +17,9 @@ static const char *const bugs[] = {"none",      "next_head", "first_sequence", "
 static const char *const amax_bugs[] = {"none",          "first_keys", "first_rows", "first_head",
                                         "last_sequence", "relative",   "scaled",     "before_descale",
                                         "signed",        "dropped",    "uncleared",  NULL};
+static const char *const four_bugs[] = {"none",         "high_first",     "next_block",  "blocks_of_32",
+                                        "next_slot",    "scales_missing", "scales_of_k", "halves_lost",
+                                        "six_is_eight", "sign_of_byte",   NULL};
 static const char *const failures[] = {"none", "hangs", "crashes", NULL};
 static const char *const times[] = {"softcap", "backward", "always", NULL};
 static const char *const layouts[] = {"as_family", "flash", "memeff", NULL};
@@ -65,6 +68,7 @@ static const struct key {
     INT(o_descaled_late),
     WORD(descale_bug, bugs),
     WORD(amax_bug, amax_bugs),
+    WORD(four_bug, four_bugs),
     INT(normalise_before),
     INT(block_n),
     INT(splits),

@@ -48,6 +48,20 @@ typedef enum sim_descale_bug {
   SIM_RECIPROCAL
 } sim_descale_bug;
 
+/* Of caches of 4 bits. */
+typedef enum sim_four_bug {
+  SIM_FOUR_RIGHT,
+  SIM_HIGH_FIRST,     /* the second number of a byte is taken for the first */
+  SIM_NEXT_BLOCK,     /* the scale of the next block of the row, where there is one */
+  SIM_BLOCKS_OF_32,   /* one scale for two blocks */
+  SIM_NEXT_SLOT,      /* the scales of the next key */
+  SIM_SCALES_MISSING, /* all 1 */
+  SIM_SCALES_OF_K,    /* V with K's */
+  SIM_HALVES_LOST,    /* 0.5, the subnormal, is 0 */
+  SIM_SIX_IS_EIGHT,   /* the largest pattern as if it had no fraction bit */
+  SIM_SIGN_OF_ZERO    /* the sign is the byte's upper bit */
+} sim_four_bug;
+
 /* What amax_p or amax_o lacks or has too much. */
 typedef enum sim_amax_bug {
   SIM_AMAX_RIGHT,
@@ -75,7 +89,7 @@ typedef struct sim_config {
   int fresh_accumulator; /* of every tile, added in f32; otherwise one accumulator goes on */
   int p_nan;             /* a P that is too large becomes NaN, and not the largest */
   int k_descaled, v_descaled, o_descaled_late; /* as fa_arithmetic's; SIM_IO: not before products */
-  int descale_bug, amax_bug;
+  int descale_bug, amax_bug, four_bug;
   int normalise_before; /* P is divided by its sum before the product with V */
   int block_n, splits;  /* 0: the whole row at once; 0: no splits */
   int partial, partial_unnormalised;

@@ -55,6 +55,48 @@ static void load_row(const fa_plugin_tensor *t, int64_t at, int64_t width, float
   for (int64_t d = 0; d < width; ++d) to[d] = sim_load(t->data, t->dtype, at + d * step);
 }
 
+/* Bits of column d: the first of two is low. */
+static int bits_of(const fa_plugin_tensor *t, int64_t at, int64_t d, int bug) {
+  const int byte = ((const unsigned char *)t->data)[at + d / 2];
+  const bool high = bug == SIM_HIGH_FIRST ? d % 2 == 0 : d % 2 != 0;
+  const int bits = high ? byte >> 4 : byte & 15;
+  return bug == SIM_SIGN_OF_ZERO ? (bits & 7) | (byte >> 4 & 8) : bits;
+}
+
+static float number_of_four_bits(int bits, int bug) {
+  static const float size[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+  float x = size[bits & 7];
+  if (bug == SIM_HALVES_LOST && (bits & 7) == 1) x = 0.0f;
+  if (bug == SIM_SIX_IS_EIGHT && (bits & 7) == 7) x = 8.0f;
+  return bits & 8 ? -x : x;
+}
+
+/* A row of a cache of 4 bits: two numbers in a byte, and a scale for every 16. */
+static void load_four(const sim_call *call, const sim_head *e, const fa_plugin_tensor *t, int64_t j,
+                      int64_t width, float *to) {
+  const fa_plugin_tensors *all = call->t;
+  const int bug = call->c->four_bug;
+  const bool keys = t == &all->k || bug == SIM_SCALES_OF_K;
+  const fa_plugin_tensor *scales = keys ? &all->k_scales : &all->v_scales;
+  const int64_t at = sim_row_k(call, e, t, e->hk, j), last = e->leftpad + e->n_k - 1;
+  const int64_t of = sim_row_k(call, e, scales, e->hk, bug == SIM_NEXT_SLOT && j < last ? j + 1 : j);
+  for (int64_t d = 0; d < width; ++d) {
+    int64_t block = d / 16;
+    if (bug == SIM_NEXT_BLOCK && block + 1 < width / 16) ++block;
+    if (bug == SIM_BLOCKS_OF_32) block = block / 2 * 2;
+    const float scale = bug == SIM_SCALES_MISSING ? 1.0f : sim_load(scales->data, scales->dtype, of + block);
+    to[d] = number_of_four_bits(bits_of(t, at, d, bug), bug) * scale;
+  }
+}
+
+static void load_key(const sim_call *call, const sim_head *e, const fa_plugin_tensor *t, int64_t j,
+                     int64_t width, float *to) {
+  if (call->t->k_scales.data)
+    load_four(call, e, t, j, width, to);
+  else
+    load_row(t, sim_row_k(call, e, t, e->hk, j), width, to);
+}
+
 static void load_operands(const sim_call *call, sim_head *e) {
   const fa_plugin_tensors *t = call->t;
   for (int64_t i = 0; i < e->n_q; ++i) {
@@ -65,8 +107,8 @@ static void load_operands(const sim_call *call, sim_head *e) {
                       : 0.0f;
   }
   for (int64_t j = 0; j < e->n_k; ++j) {
-    load_row(&t->k, sim_row_k(call, e, &t->k, e->hk, e->leftpad + j), e->d, e->k + j * e->d);
-    load_row(&t->v, sim_row_k(call, e, &t->v, e->hk, e->leftpad + j), e->dv, e->v + j * e->dv);
+    load_key(call, e, &t->k, e->leftpad + j, e->d, e->k + j * e->d);
+    load_key(call, e, &t->v, e->leftpad + j, e->dv, e->v + j * e->dv);
   }
 }
 
