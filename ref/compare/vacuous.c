@@ -1,6 +1,7 @@
 /* Could the check have failed at all? Trivially wrong answers are compared against the same bounds. If one of
  * them passes everywhere and is not in fact right, the case tests nothing. */
 #include "cases/tensors/descale.h"
+#include "cases/tensors/nibbles.h"
 #include "ref/compare/internal.h"
 
 #include <stdio.h>
@@ -26,17 +27,28 @@ typedef struct sizes {
   double max, rms;
 } sizes;
 
+/* A row of numbers of 4 bits; index: its first byte. */
+static void load_four_bits(const trial *of, fa_tensor_id id, const int64_t *index, int64_t n, double *x) {
+  const fa_tensor *t = &of->in->t[id], *scales = &of->in->t[fa_tensor_scales_of(id)];
+  fa_nibbles_load(t->data + fa_tensor_offset(t, index), scales->data + fa_tensor_offset(scales, index), n, x);
+}
+
 static sizes sizes_of(trial *of, fa_tensor_id id) {
   const fa_tensor *t = &of->in->t[id];
-  const int64_t n = fa_tensor_count(t), width = n > 0 ? t->shape[t->rank - 1] : 1;
+  const bool four = fa_tensor_is_nibbles(of->p, id);
+  const int64_t n = fa_tensor_count(t), stored = n > 0 ? t->shape[t->rank - 1] : 1,
+                width = four ? 2 * stored : stored;
   uint64_t *bits = malloc((size_t)width * sizeof *bits);
   double *x = malloc((size_t)width * sizeof *x), sum = 0, used = 0;
   sizes s = {0, 0};
   of->no_memory |= !bits || !x;
-  for (int64_t e = 0; bits != NULL && x != NULL && e < n; e += width) {
+  for (int64_t e = 0; bits != NULL && x != NULL && e < n; e += stored) {
     int64_t index[FA_MAX_RANK];
     fa_tensor_unravel(t, e, index);
-    fa_compare_load_row(FA_T_Q, t, t->data + fa_tensor_offset(t, index), width, bits, x);
+    if (four)
+      load_four_bits(of, id, index, width, x);
+    else
+      fa_compare_load_row(FA_T_Q, t, t->data + fa_tensor_offset(t, index), width, bits, x);
     for (int64_t c = 0; c < width; ++c) {
       if (!(fabs(x[c]) <= 0x1p127)) continue;
       s.max = fmax(s.max, fabs(x[c]));
@@ -234,9 +246,11 @@ static void value_at(const trial *t, const keys *k, int64_t b, int64_t h, int64_
   const fa_tensor_id id = place_of(t, k, b, h, j, index);
   const fa_tensor *v = &t->in->t[id];
   const double descale = fa_descale_of_row(t->p, t->in, id, b, h, index);
+  const bool four = fa_tensor_is_nibbles(t->p, id);
+  if (four) load_four_bits(t, id, index, t->p->head_dim_v, value);
   for (int64_t c = 0; c < t->p->head_dim_v; ++c) {
-    index[v->rank - 1] = c;
-    value[c] = fa_tensor_get(v, index) * descale;
+    index[v->rank - 1] = four ? 0 : c;
+    value[c] = (four ? value[c] : fa_tensor_get(v, index)) * descale;
   }
 }
 

@@ -35,7 +35,7 @@ KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_bac
                 "host_backward", "hopper_backward", "wide")
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
 FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
-         "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "quantized_cache", "mla_prefill", "kvcache_mods", "hopper_cache")
+         "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "quantized_cache", "mla_prefill", "kvcache_mods", "hopper_cache", "amax", "four_bit_cache")
 HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*FILES, "drawn")]
 BY_ITSELF = [judged(f, "ref-f32") for f in FILES]
 REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "places", "terms", "mods_edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "by_hand", "formula", "element", "twists", "memory", "lanes",
