@@ -253,10 +253,6 @@ static fa_status backward_run(fa_ref_call *c, fa_error *err) {
   if ((status = fa_ref_team_init(&team, c, true, n_items, err))) goto out;
   f.scratch = team.scratch;
   f.bound = team.bound;
-  if (c->profile && fa_below_normal_matters(c)) {
-    f.dk_noise = calloc((size_t)(c->out->t[FA_T_DK].n / c->d) + 1, sizeof *f.dk_noise);
-    if (!f.dk_noise) goto out_of_memory;
-  }
   if (c->profile && c->profile->u_ds > 0) {
     f.dk_lost = calloc((size_t)(c->out->t[FA_T_DK].n / c->d) + 1, sizeof *f.dk_lost);
     if (!f.dk_lost) goto out_of_memory;
@@ -274,7 +270,6 @@ out_of_memory:
   status = fa_fail(err, FA_ERR_MEMORY, "reference: out of memory");
 out:
   fa_ref_team_free(&team);
-  free(f.dk_noise);
   free(f.dk_lost);
   free(f.parts_dk);
   free(f.parts_dv);

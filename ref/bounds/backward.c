@@ -38,7 +38,6 @@ void fa_bound_backward_begin(const fa_ref_call *c, const fa_ref_rows *r, const f
   for (int64_t k = 0; k < r->n; ++k) {
     b->row_extra[k] = row_extra(c, r, k, w);
     b->row_terms[k] = b->row_least[k] = 0;
-    b->row_noise[k] = (fa_below_normal){0, 0};
     b->row_lost[k] = false;
     b->row_delta[k] = (fa_bound_delta_sum){0};
   }
@@ -224,7 +223,6 @@ void fa_bound_backward_tile_end(const fa_ref_call *c, const fa_ref_rows *r, int6
                          &spans->rows);
   }
   if (b->overflows || b->ds_overflows) spread_overflow(c, r, j0, n, b, sums);
-  if (fa_below_normal_matters(c)) fa_bound_below_normal(c, r->n, j0, n, b);
   if (!sums.of_keys) return;
   for (int64_t x = 0; x < r->n * c->d; ++x) most_q = b->q[x] > most_q ? b->q[x] : most_q;
   for (int64_t j = 0; j < n; ++j) {
@@ -279,7 +277,6 @@ void fa_bound_backward_end(const fa_ref_call *c, const fa_ref_rows *r, const fa_
     t.tiny += fabs(c->p->scale) * b->row_terms[k] * b->unit_ds * c->profile->operand_step[FA_PRODUCT_DQ] *
               b->unit_k;
     t.by_value += c->profile->truncated_ds;
-    t.u_noise *= fa_below_normal_factor(&b->row_noise[k]);
     t.limit = limit_of(c, FA_PRODUCT_DQ, b->unit_k), t.raw = b->unit_ds * b->unit_k * t.slack;
     const int64_t tile = c->profile->block_n > 0 ? c->profile->block_n : 1;
     t.tiny += (double)(n / tile + 3) * fabs(c->p->scale) * c->profile->floor_dq;
@@ -300,10 +297,7 @@ void fa_bound_backward_touch(const fa_ref_call *c, fa_bound_scratch *b, int64_t 
   clear(b->dv2, begin * c->dv, end * c->dv);
   clear(b->dk_terms, begin, end);
   clear(b->dv_exact, begin, end);
-  for (int64_t j = begin; j < end; ++j) {
-    b->dk_noise[j] = (fa_below_normal){0, 0};
-    b->dk_lost[j] = false;
-  }
+  for (int64_t j = begin; j < end; ++j) b->dk_lost[j] = false;
 }
 
 /* Until the head's last item is merged, the outputs hold raw sums: quant the worst case, noise the squares,
@@ -327,7 +321,6 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
     const int64_t key = fa_ref_k_index(c, e, hk, j, 1);
     dk->scale[key] += b->dk_terms[j];
     dv->scale[key] += b->dv_exact[j];
-    if (f->dk_noise) fa_below_normal_join(&f->dk_noise[key], &b->dk_noise[j]);
     if (f->dk_lost) f->dk_lost[key] |= b->dk_lost[j];
   }
 }
@@ -362,7 +355,6 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
   tv.tiny += (double)n / (1 - c->p->dropout.p) * c->profile->operand_step[FA_PRODUCT_DV] * b->unit_do;
   fa_bound_add_in_memory(c, e->sq, c->p->scale, &tk);
   fa_bound_add_in_memory(c, e->sq, 1 / (1 - c->p->dropout.p), &tv);
-  const double u_noise = tk.u_noise;
   for (int64_t j = begin; j < end; ++j) {
     int64_t at_k = fa_ref_k_index(c, e, hk, j, c->d), at_v = fa_ref_k_index(c, e, hk, j, c->dv);
     float most = 0;
@@ -370,7 +362,6 @@ void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e
     tv.exact = dv->scale[at_v / c->dv]; /* times squares of dO / unit, at most 1 */
     dv->scale[at_v / c->dv] = (float)(most * b->unit_do);
     dk->scale[at_k / c->d] = (float)(dk->scale[at_k / c->d] * unit_dk);
-    if (f->dk_noise) tk.u_noise = u_noise * fa_below_normal_factor(&f->dk_noise[at_k / c->d]);
     settle(c, &tk, dk->quant + at_k, c->generic ? dk->noise + at_k : NULL, dk->accum + at_k, dk, at_k, c->d);
     settle(c, &tv, dv->quant + at_v, c->generic ? dv->noise + at_v : NULL, dv->accum + at_v, dv, at_v, c->dv);
     if (f->dk_lost && f->dk_lost[at_k / c->d]) fill_infinite(dk->accum + at_k, c->d);

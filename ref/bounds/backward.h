@@ -15,7 +15,6 @@ typedef struct fa_backward_job {
   fa_ref_blocks blocks;      /* of a sample: its rows */
   int64_t *first_item;       /* [batch + 1] */
   fa_ref_order *order;       /* a queue per key/value head of a sequence */
-  fa_below_normal *dk_noise; /* by key of dK; NULL unless they matter */
   bool *dk_lost;             /* the same: NaN and infinity of any sign may be right; NULL: dS is not narrow */
   float *parts_dk, *parts_dv; /* sums over a group's heads of |dK|, |dV|; NULL unless the bounds need them */
 } fa_backward_job;
@@ -54,11 +53,6 @@ void fa_bound_backward_merge(const fa_backward_job *f, const fa_ref_sequence *e,
                              int64_t end, const fa_bound_scratch *b);
 void fa_bound_backward_finish(const fa_backward_job *f, const fa_ref_sequence *e, int64_t hk, int64_t begin,
                               int64_t end, const fa_bound_scratch *b);
-
-/* ---- ref/bounds/below_normal.c ---- */
-
-/* Adds a tile's dS to row_noise and dk_noise, once its pairs have their bounds. Those of hidden pairs are 0, and add nothing. */
-void fa_bound_below_normal(const fa_ref_call *c, int64_t rows, int64_t j0, int64_t n, fa_bound_scratch *b);
 
 /* ---- ref/bounds/delta.c ---- */
 

@@ -37,7 +37,6 @@ static void lay_out_gradients(fa_bound_scratch *b, const fa_ref_call *c, int64_t
   b->dve = take(to, sk * c->dv);
   b->dk_terms = take(to, sk);
   b->dv_exact = take(to, sk);
-  b->dk_noise = fa_ref_arena_alloc(to, sk, sizeof *b->dk_noise);
   b->dk_lost = fa_ref_arena_alloc(to, sk, sizeof *b->dk_lost);
   b->key_lost = fa_ref_arena_alloc(to, FA_BLOCK_N, sizeof *b->key_lost);
   b->exact = take(to, FA_BLOCK_N);

@@ -6,7 +6,6 @@
 #ifndef FA_REF_BOUNDS_TERMS_H
 #define FA_REF_BOUNDS_TERMS_H
 
-#include "ref/bounds/below_normal.h"
 #include "ref/bounds/gradient_formula.h"
 #include "ref/bounds/sink_formula.h"
 #include "ref/math/rows.h"
@@ -51,7 +50,6 @@ typedef struct fa_bound_scratch {
   float *dk_terms;                          /* [sk] */
   float *dv_exact;                          /* [sk]: squares of P near 1, which w2 excludes */
   float *terms, *exact;                     /* [FA_BLOCK_N] */
-  fa_below_normal *dk_noise;                /* [sk]; where they matter */
   bool *dk_lost, *key_lost;      /* [sk], [FA_BLOCK_N]: some dS of the key is beyond its narrow type */
   float *max_k, *max_v;          /* [sk]: largest magnitude of a key or value row */
   float *row_k, *row_q;          /* rotary: [sk, D], [FA_BLOCK_M, D] rounding uncertainty */
@@ -63,7 +61,6 @@ typedef struct fa_bound_scratch {
   float row_e_delta[FA_BLOCK_M]; /* error of delta, in unit_ds */
   double row_extra[FA_BLOCK_M];  /* part of the row's exponents */
   double row_terms[FA_BLOCK_M];  /* sum_j P (Z |dP| + |delta|), in unit_ds */
-  fa_below_normal row_noise[FA_BLOCK_M];
   bool row_lost[FA_BLOCK_M];    /* as key_lost, of the row */
   double row_least[FA_BLOCK_M]; /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread row_spread[FA_BLOCK_M];

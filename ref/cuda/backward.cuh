@@ -61,7 +61,6 @@ FA_DEVICE void fa_judge_delta(const fa_judge_job *x, int64_t at) {
   row->spread.sum = 0;
   row->spread.n = 0;
   row->terms = 0;
-  row->noise = (fa_below_normal){0, 0};
 }
 
 /* What all pairs of a row have in common. It is read here once: what lies in memory would be read again for every pair, for a
@@ -74,7 +73,6 @@ typedef struct fa_judge_rules {
   float near;    /* of fa_element_gradient_squares */
   float most_ds; /* what dS may be, if rounds_ds: it is rounded */
   bool rounds_ds, loses, keeps_plain;
-  bool noisy; /* fa_below_normal_matters */
 } fa_judge_rules;
 
 FA_DEVICE fa_pair_limits limits_of(const fa_judge_job *x, const fa_judge_place *p, const fa_judge_row *row) {
@@ -118,7 +116,6 @@ FA_DEVICE fa_judge_rules rules_of(const fa_judge_job *x, const fa_judge_place *p
   out.rounds_ds = f->u_ds > 0;
   out.most_ds = fa_bound_most_ds(x->c, out.limits.per_unit);
   out.keeps_plain = x->plain_ds != NULL;
-  out.noisy = fa_below_normal_matters(x->c);
   return out;
 }
 
@@ -154,7 +151,6 @@ FA_DEVICE fa_judge_panels panels_at(const fa_judge_job *x, int64_t pair) {
 /* Sums of a row, a lane's part. */
 typedef struct fa_judge_part {
   double terms, plain_terms, steepest;
-  fa_below_normal noise;
 } fa_judge_part;
 
 /* What a pair's dS lacks where P is narrow before dS is formed; 0: it is not. */
@@ -190,7 +186,8 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   const float d = in->d;
   const fa_pair_gradient terms = fa_element_gradient(&r->limits, P, dp, score->e, d, dropped, z, CHAIN,
                                                      score->slope, score->slope_error);
-  const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, r->near);
+  const fa_pair_squares squares = fa_element_gradient_squares(P, terms.w, terms.we, terms.g, r->near,
+                                                              r->limits.floor_p, r->limits.floor_ds);
   const float lost =
       lost_weight(r, dp, d, P, score->e, z, CHAIN ? (double)score->slope + score->slope_error : 1);
   const float ge = terms.ge + lost;
@@ -209,7 +206,6 @@ FA_DEVICE void differentiate_pair(const fa_judge_job *x, const fa_judge_place *p
   x->e[pair] = terms.part;
   x->d[pair] = squares.exact;
   part->terms += terms.part;
-  if (r->noisy) fa_below_normal_add(&part->noise, terms.g, squares.g2, r->limits.floor_ds);
   if (CHAIN && P > 0) part->steepest = fmax(part->steepest, (double)score->slope + score->slope_error);
 }
 
@@ -303,7 +299,7 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   const fa_judge_chain chain = chain_of(x, &r.p);
   const fa_judge_rules rules = rules_of(x, &r.p, row);
   fa_bound_spread spread = row->spread;
-  fa_judge_part part = {0, 0, 0, {0, 0}};
+  fa_judge_part part = {0, 0, 0};
   const bool whole = x->row_parts == 1, with_chain = fa_bound_has_chain(x->c->p);
   if (whole && row->least > 0) spread_of(x, &r, &chain, &spread);
   warp_sync();
@@ -315,8 +311,6 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
   part.terms = warp_sum(part.terms);
   part.plain_terms = warp_sum(part.plain_terms);
   part.steepest = warp_max(part.steepest);
-  part.noise.all = (float)warp_sum(part.noise.all);
-  part.noise.more = (float)warp_sum(part.noise.more);
   warp_sync();
   if (lane() != 0) return;
   raise_to(&x->found->steepest, part.steepest);
@@ -324,10 +318,8 @@ FA_DEVICE void fa_judge_differentiate(const fa_judge_job *x, int64_t at) {
     row->spread = spread;
     row->terms = part.terms;
     row->plain_terms = part.plain_terms;
-    row->noise = part.noise;
   } else {
     x->row_part[at].terms = part.terms;
-    x->row_part[at].noise = part.noise;
     x->row_part[at].plain_terms = part.plain_terms;
   }
 }
@@ -337,14 +329,12 @@ FA_DEVICE void fa_judge_join_row(const fa_judge_job *x, int64_t at) {
   fa_judge_row *row = x->row + at;
   row->spread.sum = row->terms = row->plain_terms = 0;
   row->spread.n = 0;
-  row->noise = (fa_below_normal){0, 0};
   for (int64_t part = 0; part < x->row_parts; ++part) {
     const fa_judge_row_part *of = x->row_part + part * x->n + at;
     row->terms += of->terms;
     row->plain_terms += of->plain_terms;
     row->spread.sum += of->spread;
     row->spread.n += of->n;
-    fa_below_normal_join(&row->noise, &of->noise);
   }
 }
 

@@ -120,7 +120,7 @@ FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_
     if (x->debug.data) x->e[pair] = (float)raw;
     x->w[pair] = weights.w;
     x->we[pair] = weights.we;
-    x->w2[pair] = fa_element_weight_square(weights.w, P, rounded->top, rounded->at_top);
+    x->w2[pair] = fa_element_weight_square(weights.w, P, rounded->top, rounded->at_top, rounded->floor);
     *error_sum += weights.pe;
   }
 }

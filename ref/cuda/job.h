@@ -5,7 +5,6 @@
 
 #include "cases/data/fill_plan.h"
 #include "cases/expr/ast.h"
-#include "ref/bounds/below_normal.h"
 #include "ref/bounds/gradient_formula.h"
 #include "ref/bounds/narrow_formula.h"
 #include "ref/bounds/sink_formula.h"
@@ -69,7 +68,6 @@ typedef struct fa_judge_row {
   double plain_terms; /* without what the score chain multiplies them by */
   double least;       /* fa_bound_least_spread_of_ds */
   float e_delta, max_q;
-  fa_below_normal noise; /* of its dS, where they matter */
   fa_bound_spread spread;
   fa_bound_row t;
 } fa_judge_row;
@@ -78,7 +76,6 @@ typedef struct fa_judge_row {
 typedef struct fa_judge_row_part {
   double terms, plain_terms, spread;
   int64_t n; /* of spread */
-  fa_below_normal noise;
 } fa_judge_row_part;
 
 /* An output as fa_want has it. */
@@ -241,12 +238,10 @@ typedef struct fa_judge_job {
       plain_ds; /* NULL without dBias and gradients of buffers; before the score chain and roundings: dS, its bound's terms and errors */
   float *plain_g, *plain_ge;
   float *key_terms, *key_exact; /* [keys of the wave's blocks] */
-  fa_below_normal *key_noise;   /* the same; NULL: they do not matter */
   void *part;                   /* of sums of rows of the wave: [parts][rows][D | Dv] */
   fa_judge_sums_of acc;         /* [rows of the wave]: O, or dQ */
   fa_judge_sums_of dk, dv;      /* [keys of the turn] */
   float *dk_terms, *dv_exact;
-  fa_below_normal *dk_noise;
   float *parts_dk,
       *parts_dv; /* [keys of the turn][D | Dv]: sums of the members' magnitudes; NULL: not wanted */
   fa_bound_io io;

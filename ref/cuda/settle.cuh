@@ -47,7 +47,6 @@ FA_DEVICE void fa_judge_settle_dq(const fa_judge_job *x, int64_t at) {
   t.tiny += scale * row->terms * unit_ds * f->operand_step[FA_PRODUCT_DQ] * unit_k;
   t.tiny += (double)(n / tile + 3) * scale * f->floor_dq;
   t.by_value += f->truncated_ds;
-  if (fa_below_normal_matters(c)) t.u_noise *= fa_below_normal_factor(&row->noise);
   const bool alike = row->least > 0 && fa_bound_is_alike(&row->spread, row->least);
   const fa_judge_row_sums sums = {x->acc.value + from, x->acc.worst + from,
                                   c->generic && !alike ? x->acc.squares + from : NULL, x->acc.errors + from};
@@ -65,7 +64,6 @@ FA_DEVICE void settle_dk(const fa_judge_job *x, const fa_judge_head *head, int64
   fa_bound_sums t = fa_bound_sums_of(c, FA_PRODUCT_DK, n, scale * unit_ds * unit_q, f->u_ds, f->u_p_in_ds,
                                      scale * greatest);
   t.by_value = f->truncated_ds;
-  if (x->dk_noise) t.u_noise *= fa_below_normal_factor(&x->dk_noise[at]);
   t.tiny += (double)n * scale * greatest * f->operand_step[FA_PRODUCT_DK] * unit_q;
   fa_bound_add_in_memory(c, head->sq, c->p->scale, &t);
   const fa_judge_row_sums sums = {x->dk.value + at * d, x->dk.worst + at * d,
@@ -121,7 +119,6 @@ FA_DEVICE void fa_judge_join_key(const fa_judge_job *x, int64_t at) {
   for (int64_t m = 1; lane() == 0 && m < head->members; ++m) {
     x->dk_terms[at] += x->dk_terms[at + m * head->sk];
     x->dv_exact[at] += x->dv_exact[at + m * head->sk];
-    if (x->dk_noise) fa_below_normal_join(&x->dk_noise[at], &x->dk_noise[at + m * head->sk]);
   }
 }
 

@@ -104,10 +104,18 @@ FA_BOTH fa_pair_weights fa_element_weights(double p, float z, float e, float flo
   return out;
 }
 
-FA_BOTH float fa_element_weight_square(float w, double p, float top, float at_top) {
+/* What the square of w, as fa_element_rounded_like returned it for this floor, counts. A rounding's error squared is 0.18 of
+ * its worst case's square in the mean over mantissas (ref/compare/stats.c); below the normal range errors are uniform up to
+ * half a step, 1/3 of it, and what is less than half a step is lost whole. */
+FA_BOTH float fa_element_below_normal(float w, float floor) {
+  const float uniform = (float)(1 / 3.0 / 0.18), lost = (float)(1 / 0.18);
+  return w < floor ? lost : w == floor ? uniform : 1.0f;
+}
+
+FA_BOTH float fa_element_weight_square(float w, double p, float top, float at_top, float floor) {
   float v = w > 0.0f && w < FA_LEAST_WEIGHT ? FA_LEAST_WEIGHT : w;
   v = (float)p >= top ? v * at_top : v;
-  return v * v;
+  return v * v * fa_element_below_normal(w, floor);
 }
 
 /* What all pairs of a row of the backward have in common: rows.h, fa_row_gradient. */
@@ -167,7 +175,8 @@ typedef struct fa_pair_squares {
 } fa_pair_squares;
 
 /* near: 0, or 1 / u of a P that is rounded to nearest, and exactly representable at 1. */
-FA_BOTH fa_pair_squares fa_element_gradient_squares(double p, float w, float we, float g, float near) {
+FA_BOTH fa_pair_squares fa_element_gradient_squares(double p, float w, float we, float g, float near,
+                                                   float floor_p, float floor_ds) {
   const float least = FA_LEAST_WEIGHT;
   fa_pair_squares out;
   float a = w > 0.0f && w < least ? least : w, b = g > 0.0f && g < least ? least : g;
@@ -176,8 +185,8 @@ FA_BOTH fa_pair_squares fa_element_gradient_squares(double p, float w, float we,
   bool less = (near > 0.0f) & (at_most < a);
   out.exact = less ? a * a : 0.0f;
   a = less ? at_most : a;
-  out.w2 = a * a;
-  out.g2 = b * b;
+  out.w2 = a * a * fa_element_below_normal(w, floor_p);
+  out.g2 = b * b * fa_element_below_normal(g, floor_ds);
   return out;
 }
 

@@ -123,7 +123,7 @@ static double rows_weights(const fa_row_probabilities *r, int64_t n, bool square
   for (int t = 0; j < n; ++j, ++t) sum[t] += w2[j];
   if (squares) {
     INDEPENDENT
-    for (int64_t i = 0; i < n; ++i) w2[i] = fa_element_weight_square(w[i], p[i], top, at_top);
+    for (int64_t i = 0; i < n; ++i) w2[i] = fa_element_weight_square(w[i], p[i], top, at_top, floor);
   }
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
@@ -158,10 +158,11 @@ static void gradient_squares(const fa_row_gradient *r, int64_t n) {
   const double *restrict p = r->p;
   const float *restrict w = r->w, *restrict we = r->we, *restrict g = r->g;
   float *restrict w2 = r->w2, *restrict g2 = r->g2, *restrict exact = r->exact;
-  const float near = r->one_is_exact ? r->per_u_p : 0.0f;
+  const float near = r->one_is_exact ? r->per_u_p : 0.0f, floor_p = r->floor_p, floor_ds = r->floor_ds;
   INDEPENDENT
   for (int64_t j = 0; j < n; ++j) {
-    const fa_pair_squares pair = fa_element_gradient_squares(p[j], w[j], we[j], g[j], near);
+    const fa_pair_squares pair =
+        fa_element_gradient_squares(p[j], w[j], we[j], g[j], near, floor_p, floor_ds);
     exact[j] += pair.exact;
     w2[j] = pair.w2;
     g2[j] = pair.g2;

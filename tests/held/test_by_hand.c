@@ -1,8 +1,8 @@
 /* Formulas of the bounds against values worked out by hand; test_formula.c has drawn ones. */
 #include "cases/base/rng.h"
-#include "ref/bounds/below_normal.h"
 #include "ref/bounds/gradient_formula.h"
 #include "ref/bounds/sink_formula.h"
+#include "ref/math/element.h"
 #include "ref/tiles/lse.h"
 #include "tests/support/check.h"
 
@@ -15,31 +15,15 @@ static void check_edges(void) {
   CHECK(!fa_bound_coarse_operands(&exact, FA_PRODUCT_DP) && fa_bound_coarse_operands(&above, FA_PRODUCT_DP));
 }
 
-/* A dS at its floor stands for errors that are uniform, one below it is lost whole, one above it is as noisy as it was. */
+/* A number at its floor stands for an error that is uniform, one below it is lost whole, one above it has the usual error. */
 static void check_below_normal(void) {
-  fa_below_normal above = {0, 0}, at = {0, 0}, below = {0, 0};
-  CHECK(fa_below_normal_factor(&above) == 1);
-  fa_below_normal_add(&above, 3, 9, 2);
-  fa_below_normal_add(&at, 2, 4, 2);
-  fa_below_normal_add(&below, 1, 1, 2);
-  CHECK(fa_below_normal_factor(&above) == 1);
-  CHECK(fabs(0.18 * pow(fa_below_normal_factor(&at), 2) - 1 / 3.0) < 1e-6);
-  CHECK(fabs(0.18 * pow(fa_below_normal_factor(&below), 2) - 1) < 1e-6);
-  fa_below_normal_join(&below, &above);
-  CHECK(below.all == 10 && fabs(below.more - (1 / 0.18 - 1)) < 1e-5);
-}
-
-/* Only where dS is narrow, and has a floor to speak of, and only for statistics. */
-static void check_where_it_matters(void) {
-  fa_profile f = {.u_ds = 0x1p-11, .floor_ds = 0x1p-25};
-  fa_ref_call c = {.profile = &f, .generic = true};
-  CHECK(fa_below_normal_matters(&c));
-  f.floor_ds = 0x1p-134;
-  CHECK(!fa_below_normal_matters(&c));
-  f = (fa_profile){.floor_ds = 0x1p-25};
-  CHECK(!fa_below_normal_matters(&c));
-  f.u_ds = 0x1p-11, c.generic = false;
-  CHECK(!fa_below_normal_matters(&c));
+  CHECK(fa_element_below_normal(3, 2) == 1 && fa_element_below_normal(3, 0) == 1);
+  CHECK(fabs(0.18 * fa_element_below_normal(2, 2) - 1 / 3.0) < 1e-6);
+  CHECK(fabs(0.18 * fa_element_below_normal(1, 2) - 1) < 1e-6);
+  CHECK(fa_element_weight_square(0.5f, 0.25, 0.5f, 0.25f, 0.75f) ==
+        0.25f * fa_element_below_normal(0.5f, 0.75f));
+  const fa_pair_squares s = fa_element_gradient_squares(0.25, 0.5f, 0, 4, 0, 0.75f, 4);
+  CHECK(s.w2 == 0.25f * fa_element_below_normal(0.5f, 0.75f) && s.g2 == 16 * fa_element_below_normal(4, 4));
 }
 
 /* The least that is stored of a magnitude lies below what it was rounded from, if not far. */
@@ -77,7 +61,6 @@ static void check_lse(void) {
 int main(void) {
   check_edges();
   check_below_normal();
-  check_where_it_matters();
   check_magnitude();
   check_sink();
   check_lse();

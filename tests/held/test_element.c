@@ -56,7 +56,8 @@ static void add_weights(tally *t, const drawn *d) {
   tally_add(t, "weights.pe", w.pe);
   tally_add(t, "weight_square",
             fa_element_weight_square((float)drawn_maybe(d, 31, 0, 40), drawn_power(d, 32, 0, 1),
-                                     (float)drawn_power(d, 33, 0, 1), (float)drawn_power(d, 34, 0, 12)));
+                                     (float)drawn_power(d, 33, 0, 1), (float)drawn_power(d, 34, 0, 12),
+                                     (float)drawn_maybe(d, 201, 0, 20)));
 }
 
 static void add_gradient(tally *t, const drawn *d) {
@@ -84,7 +85,8 @@ static void add_gradient(tally *t, const drawn *d) {
   const double near_one = drawn_yes(d, 59, 0.5) ? 1 - drawn_maybe(d, 60, 2, 30) : p;
   const fa_pair_squares s = fa_element_gradient_squares(
       near_one, (float)drawn_maybe(d, 61, 0, 40), (float)drawn_maybe(d, 62, 2, 30),
-      (float)drawn_maybe(d, 63, 0, 40), (float)drawn_maybe(d, 64, -12, 0));
+      (float)drawn_maybe(d, 63, 0, 40), (float)drawn_maybe(d, 64, -12, 0), (float)drawn_maybe(d, 202, 0, 20),
+      (float)drawn_maybe(d, 203, 0, 20));
   tally_add(t, "squares.w2", s.w2);
   tally_add(t, "squares.g2", s.g2);
   tally_add(t, "squares.exact", s.exact);
@@ -129,8 +131,8 @@ static void add_settled(tally *t, const drawn *d) {
 
 /* A weight that is the top one already counts as such. */
 static void check_edges(void) {
-  CHECK(fa_element_weight_square(0.5f, 0.5, 0.5f, 0.25f) == 0.015625f);
-  CHECK(fa_element_weight_square(0.5f, 0.25, 0.5f, 0.25f) == 0.25f);
+  CHECK(fa_element_weight_square(0.5f, 0.5, 0.5f, 0.25f, 0) == 0.015625f);
+  CHECK(fa_element_weight_square(0.5f, 0.25, 0.5f, 0.25f, 0) == 0.25f);
 }
 
 /* Of what nothing is known the error counts, as 0. */

@@ -89,7 +89,6 @@ static void lay_out_keys(const fa_ref_call *c, bool backward, int64_t n, fa_judg
   x->dv = sums(a, n * c->dv);
   x->dk_terms = floats(a, n);
   x->dv_exact = floats(a, n);
-  x->dk_noise = fa_below_normal_matters(c) ? fa_judge_take(a, n, sizeof *x->dk_noise) : NULL;
   if (!fa_bound_heads_apart(c)) return;
   x->parts_dk = floats(a, n * c->d);
   x->parts_dv = floats(a, n * c->dv);
@@ -143,7 +142,6 @@ static void lay_out_pairs(const fa_ref_call *c, bool backward, const fa_judge_wa
   }
   x->key_terms = floats(a, w->keys);
   x->key_exact = floats(a, w->keys);
-  x->key_noise = fa_below_normal_matters(c) ? fa_judge_take(a, w->keys, sizeof *x->key_noise) : NULL;
 }
 
 void fa_judge_lay_out(const fa_ref_call *c, bool backward, const fa_judge_lists *l, fa_judge_arena *a,

@@ -74,7 +74,7 @@ static void list_all(const fa_ref_call *c, const fa_judge_room *room, fa_judge_l
 
 static size_t wave_bytes(const fa_judge_wave *w, const fa_judge_room *room) {
   return (size_t)w->rows * room->row_bytes + (size_t)w->pairs * room->pair_bytes +
-         (size_t)w->keys * (2 * sizeof(float) + sizeof(fa_below_normal)) +
+         (size_t)w->keys * 2 * sizeof(float) +
          (size_t)w->parts * room->part_bytes;
 }
 
