@@ -176,7 +176,7 @@ typedef struct fa_pair_squares {
 
 /* near: 0, or 1 / u of a P that is rounded to nearest, and exactly representable at 1. */
 FA_BOTH fa_pair_squares fa_element_gradient_squares(double p, float w, float we, float g, float near,
-                                                   float floor_p, float floor_ds) {
+                                                    float floor_p, float floor_ds) {
   const float least = FA_LEAST_WEIGHT;
   fa_pair_squares out;
   float a = w > 0.0f && w < least ? least : w, b = g > 0.0f && g < least ? least : g;
