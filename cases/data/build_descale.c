@@ -86,11 +86,17 @@ static void fill_rows(const fa_case *c, fa_tensors *set, fa_tensor_id id) {
   }
 }
 
-/* Rows of K and V bring their numbers (fa_store_nibbles_row). */
+/* Rows of K and V bring their numbers (fa_store_nibbles_row): where rows share memory, their scales do. */
 static fa_status add_scales(fa_tensors *set, fa_tensor_id of, fa_error *err) {
   const fa_tensor *t = &set->t[of];
   const int64_t shape[4] = {t->shape[0], t->shape[1], t->shape[2], t->shape[3] * 2 / FA_SCALED_BLOCK};
-  return fa_tensors_add(set, fa_tensor_scales_of(of), FA_E4M3, 4, shape, NULL, 0, err);
+  int64_t stride[4], apart = 1;
+  for (int a = 3; a >= 0; --a) {
+    const bool shared = a < 3 && t->stride[a] == 0 && shape[a] > 1;
+    stride[a] = shared ? 0 : apart;
+    if (!shared) apart *= shape[a];
+  }
+  return fa_tensors_add(set, fa_tensor_scales_of(of), FA_E4M3, 4, shape, stride, 0, err);
 }
 
 fa_status fa_build_descales(const fa_case *c, fa_tensors *set, fa_error *err) {

@@ -309,7 +309,8 @@ fa_status fa_build_fills(const fa_case *c, int n_threads, fa_tensor_bits made, f
   for (int id = 0; id < FA_T_COUNT; ++id) {
     const fa_tensor *t = &set->t[id];
     if (!fa_tensor_is_filled((fa_tensor_id)id)) continue;
-    if (t->data && t->shape[t->rank - 1] > longest) longest = t->shape[t->rank - 1];
+    const int64_t width = t->data ? row_width(&c->problem, t, (fa_tensor_id)id) : 0;
+    if (width > longest) longest = width;
   }
   double *value = malloc((size_t)longest * (size_t)(n_threads > 1 ? n_threads : 1) * sizeof *value);
   if (!value) status = fa_fail(err, FA_ERR_MEMORY, "fill: out of memory");

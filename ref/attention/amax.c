@@ -53,13 +53,14 @@ void fa_ref_amax_of_given(const fa_tensor *o, fa_wants *forward) {
   const fa_want *right = &forward->t[FA_T_O];
   const int64_t n = fa_tensor_count(o);
   double amax = 0;
-  if (forward->t[FA_T_AMAX_O].n == 0 || n != right->n) return;
+  const fa_want *reference = &forward->t[FA_T_AMAX_O];
+  if (reference->n == 0 || n != right->n || !isfinite(reference->value[0])) return;
   for (int64_t e = 0; e < n; ++e) {
     int64_t index[FA_MAX_RANK];
+    if (isnan(right->value[e])) continue; /* of a row without a visible key, which may hold anything */
     fa_tensor_unravel(o, e, index);
     amax = larger(amax, fabs(fa_tensor_get(o, index)));
   }
-  const fa_want *reference = &forward->t[FA_T_AMAX_O];
   const bool zero = amax == 0 && reference->value[0] == 0 && reference->accum && reference->accum[0] == 0;
   const double h = zero ? 0 : fa_half_ulp(right->dtype, amax); /* an O that was rounded to 0 was not */
   if (isfinite(amax)) set(&forward->t[FA_T_AMAX_O], amax, (fa_bound_amax){amax - h, amax + h});

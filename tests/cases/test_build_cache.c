@@ -256,7 +256,31 @@ static void test_lists(void) {
   fa_case_free(&c);
 }
 
+/* Where rows of 4 bits share memory, so do their scales: none is left unwritten. */
+static void test_shared_scales(void) {
+  for (int axis = 0; axis < 3; axis += 2) {
+    fa_case c = cache_case();
+    c.problem.kvcache.n_new = 0;
+    c.problem.head_dim = 16, c.problem.head_dim_v = 64; /* more numbers than any row of bytes is long */
+    set_array(&c.problem.kvcache.len, (int32_t[]){5, 5, 5}, 3);
+    c.problem.quantized = (fa_quantized){.present = true, .dtype = FA_E2M1};
+    c.strides[FA_T_K].expand[axis] = c.strides[FA_T_V].expand[axis] = true;
+    fa_tensors s = build(&c);
+    CHECK(has_shape(&s.t[FA_T_K_SCALES], FA_E4M3, 4, 3, 12, 2, 1) &&
+          has_shape(&s.t[FA_T_V_SCALES], FA_E4M3, 4, 3, 12, 2, 4));
+    for (int64_t x = 0; x < 3 * 5 * 2; ++x) {
+      const int64_t i[4] = {x / 10, x / 2 % 5, x % 2, 0},
+                    first[4] = {axis ? i[0] : 0, i[1], axis ? 0 : i[2], 0};
+      CHECK(!isnan(fa_tensor_get(&s.t[FA_T_K_SCALES], i)) && !isnan(fa_tensor_get(&s.t[FA_T_V_SCALES], i)));
+      CHECK(bits_equal(&s.t[FA_T_V_SCALES], i, &s.t[FA_T_V_SCALES], first));
+    }
+    fa_tensors_free(&s);
+    fa_case_free(&c);
+  }
+}
+
 int main(void) {
+  test_shared_scales();
   test_cache();
   test_append();
   test_batch_idx();
