@@ -2,7 +2,7 @@
 # gathered in <build>/gpu/resources.txt, and a spill or a ptxas warning fails the build (resources.cmake).
 set(FA_CUDA AUTO CACHE STRING "Compile the kernels with nvcc: AUTO (if it is found), ON, OFF")
 set_property(CACHE FA_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(FA_CUDA_ARCHITECTURES 80 90a CACHE STRING "Architectures to compile for ahead of time; none: all at run time")
+set(FA_CUDA_ARCHITECTURES 80 90a CACHE STRING "Architectures to compile for ahead of time, and to judge on; none: all kernels at run time, and no judge on a GPU")
 set(FA_CUDA_PART 0/1 CACHE STRING "I/N: of these, every N-th source's kernels from the I-th on, the others at run time; for builds that take turns")
 if(NOT FA_CUDA_PART MATCHES "^([0-9]+)/([1-9][0-9]*)$" OR NOT CMAKE_MATCH_1 LESS CMAKE_MATCH_2)
   message(FATAL_ERROR "FA_CUDA_PART is I/N with I less than N, not ${FA_CUDA_PART}")
