@@ -110,9 +110,9 @@ class Candidate(child2.Child):
         elif self.cheat == "near":
             o[last] += 5e-3
         elif self.cheat == "counts":  # within its bound, and never the same twice
-            o[first] *= 1 + 1e-7 * self.n_calls
+            o[first] *= 1 + 1.2e-7 * self.n_calls
         elif self.cheat == "by_process":
-            o[first] *= 1 + 7e-7 * self.number()
+            o[first] *= 1 + 1.2e-7 * self.number()
         elif self.cheat == "input":
             t["q"][first] = 7
         elif self.cheat == "spy" and self.n_calls == 1:
