@@ -80,6 +80,7 @@ int64_t fa_axes_length(const fa_axes *a, int64_t b);
 typedef struct fa_stats_row {
   int64_t n, n_diffuse;                     /* diffuse: counts for the lower edge */
   double sum, sum_squares, diffuse_squares; /* of err / sigma */
+  uint64_t print;                           /* of all that was got: fa_element_print; 0: unknown */
 } fa_stats_row;
 
 /* Mean over elements, and sums over rows for its uncertainty. */
@@ -88,8 +89,12 @@ typedef struct fa_stats_mean {
   double sum, sum_2, sum_n, n_2; /* over rows: sums s, s s, s n, n n */
 } fa_stats_mean;
 
+/* Rows that are remembered: many times as many as a call has heads, which take turns. */
+enum { FA_STATS_SEEN = 1024 };
+
 typedef struct fa_stats {
   fa_stats_mean error, square, diffuse; /* of err / sigma, of its square, of the diffuse elements' squares */
+  uint64_t seen[FA_STATS_SEEN];         /* prints of rows that were added */
 } fa_stats;
 
 /* Adds one element. worst_noise: the worst case of the roundings in noise.
@@ -114,7 +119,8 @@ static inline void fa_stats_add(fa_stats_row *s, double signed_err, double half_
   ++s->n_diffuse;
   s->diffuse_squares += square;
 }
-/* Adds a complete row. */
+/* Adds a complete row, unless one with the same numbers was added before: rows that see one same key, whose V times its
+ * descale the output's type rounds, have the same errors, and are one sample. */
 void fa_stats_add_row(fa_stats *s, const fa_stats_row *row);
 void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_options *opt, fa_verdict *v);
 

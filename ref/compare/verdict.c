@@ -160,6 +160,12 @@ static bool check_row(scan *s, int64_t e, int64_t width, const double *value) {
   return true;
 }
 
+static uint64_t print_of(int64_t n, const double *value) {
+  uint64_t print = 0;
+  for (int64_t c = 0; c < n; ++c) print ^= fa_element_print(value[c], c);
+  return print;
+}
+
 /* The row at element e, or a piece of it. False: out of memory. */
 static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const double *value) {
   bool ok = true;
@@ -169,6 +175,7 @@ static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const 
       mark m = {.position = e + c, .got = value[c], .want = s->want->value[e + c], .bits = bits[c]};
       ok = judge(s, &m);
     }
+  if (s->row.n > 0) s->row.print = print_of(n, value);
   fa_stats_add_row(&s->stats, &s->row);
   return ok;
 }

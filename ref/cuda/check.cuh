@@ -61,6 +61,7 @@ FA_DEVICE void compare_numbers(const fa_judge_output *o, const fa_judge_element 
   const fa_statistic_part part =
       fa_element_statistic(bound > 0, got - want, fa_element_half_ulp(want, &o->ulp), o->want.quant[at],
                            o->want.accum[at], o->want.noise[at]);
+  c->print ^= fa_element_print(got, at % o->width);
   c->odd += !(err <= bound * o->narrow);
   c->wrong += err > bound * o->wide;
   c->widest = bound > c->widest ? bound : c->widest;
@@ -104,6 +105,7 @@ FA_DEVICE fa_judge_check joined(const fa_judge_check *part) {
   c.n = warp_count(part->n);
   c.n_diffuse = warp_count(part->n_diffuse);
   c.passes = warp_all(part->passes);
+  c.print = warp_xor(part->print);
   c.sum = warp_sum(part->sum);
   c.sum_squares = warp_sum(part->sum_squares);
   c.diffuse_squares = warp_sum(part->diffuse_squares);

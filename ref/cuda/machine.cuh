@@ -43,6 +43,10 @@ FA_DEVICE int warp_count(int x) {
 FA_DEVICE uint32_t warp_all(uint32_t bits) {
   return __reduce_and_sync(~0u, bits);
 }
+FA_DEVICE uint64_t warp_xor(uint64_t bits) {
+  const uint32_t high = __reduce_xor_sync(~0u, (uint32_t)(bits >> 32));
+  return (uint64_t)high << 32 | __reduce_xor_sync(~0u, (uint32_t)bits);
+}
 FA_DEVICE bool warp_any(bool x) {
   return __any_sync(~0u, x);
 }
@@ -92,6 +96,9 @@ FA_DEVICE int warp_count(int x) {
   return x;
 }
 FA_DEVICE uint32_t warp_all(uint32_t bits) {
+  return bits;
+}
+FA_DEVICE uint64_t warp_xor(uint64_t bits) {
   return bits;
 }
 FA_DEVICE bool warp_any(bool x) {

@@ -168,7 +168,7 @@ static uint64_t digest_of(const output *o, uint64_t before) {
 }
 
 static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, fa_verdict *v) {
-  const fa_stats_row row = {c->n, c->n_diffuse, c->sum, c->sum_squares, c->diffuse_squares};
+  const fa_stats_row row = {c->n, c->n_diffuse, c->sum, c->sum_squares, c->diffuse_squares, c->print};
   v->count += c->count;
   if (!is_of_buffer(o->id)) fa_stats_add_row(stats, &row); /* an element's terms are dependent */
   keep_worst(o, c, v);

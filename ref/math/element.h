@@ -234,6 +234,14 @@ FA_BOTH double fa_element_lesser(double x, double y) {
   return x < y ? x : y;
 }
 
+/* An element's part of its row's print, which is the xor of all: rows with the same numbers have the same. */
+FA_BOTH uint64_t fa_element_print(double got, int64_t column) {
+  uint64_t x;
+  memcpy(&x, &got, sizeof x);
+  x = (x ^ ((uint64_t)column + 1) * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+  return (x ^ x >> 29) * 0x94d049bb133111ebu;
+}
+
 /* What all elements of a row of an output have in common: rows.h, fa_row_settle. */
 typedef struct fa_settle_terms {
   double unit;              /* of the sums, and of what float32 sums may lose */

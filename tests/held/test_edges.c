@@ -177,6 +177,33 @@ static void test_plain(void) {
   CHECK(v.stat_bad && v.stat_which == FA_STATISTIC_RMS_HIGH);
 }
 
+/* Rows with the same numbers are one sample; heads take turns. */
+static void test_again(void) {
+  static const fa_problem p;
+  const fa_compare_options opt = {.generic = true};
+  const fa_stats_row a = {.n = 600, .sum_squares = 900, .print = 0x123456789abcdef0},
+                     b = {.n = 600, .sum_squares = 900, .print = 0x23456789abcdef01},
+                     unknown = {.n = 600, .sum_squares = 900}, none = {.print = 77};
+  fa_stats s;
+  fa_verdict v = {.id = FA_T_O};
+  memset(&s, 0, sizeof s);
+  for (int i = 0; i < 12; ++i) fa_stats_add_row(&s, i % 2 ? &a : &b);
+  fa_stats_add_row(&s, &none);
+  fa_stats_judge(&s, &p, &opt, &v);
+  CHECK_MSG(v.n_stat == 1200, "%lld", (long long)v.n_stat);
+  for (int i = 0; i < 2; ++i) fa_stats_add_row(&s, &unknown);
+  fa_stats_judge(&s, &p, &opt, &v);
+  CHECK_MSG(v.n_stat == 2400, "%lld", (long long)v.n_stat);
+}
+
+/* A row's print tells numbers apart, and the columns that they are in. */
+static void test_print(void) {
+  const uint64_t there = fa_element_print(1.5, 0) ^ fa_element_print(2.5, 1),
+                 crossed = fa_element_print(2.5, 0) ^ fa_element_print(1.5, 1);
+  CHECK(there != crossed && there != 0);
+  CHECK(fa_element_print(1.5, 0) != fa_element_print(-1.5, 0));
+}
+
 /* Tensors of merged parts: dense, and with one axis for the tokens of two sequences of 3 and 5. */
 static void test_axes(void) {
   static int32_t cu[] = {0, 3, 8};
@@ -249,5 +276,7 @@ int main(void) {
   test_statistic();
   test_no_statistics();
   test_plain();
+  test_again();
+  test_print();
   return check_done();
 }

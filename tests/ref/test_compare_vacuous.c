@@ -350,7 +350,10 @@ static fa_verdict judge_errors(double quant, double noise, int64_t n, double (*e
       .dtype = FA_F32, .profile = "simt-f32", .n = n, .quant = quant, .noise = noise, .error = error});
 }
 
-static double everywhere(int64_t e) {
+static double everywhere(int64_t e) { /* no two rows alike, which would be one sample */
+  return -0.9 - 1e-7 * (double)e;
+}
+static double the_same(int64_t e) {
   (void)e;
   return -0.9;
 }
@@ -370,6 +373,8 @@ static void test_errors_in_common(void) {
   CHECK_MSG(!v.stat_bad && v.n_stat == 128 * 64, "rms %g bias %g", v.rms, v.bias);
   v = judge_errors(4, 1, 128, everywhere);
   CHECK_MSG(v.stat_bad && v.stat_which == FA_STATISTIC_BIAS, "rms %g bias %g", v.rms, v.bias);
+  v = judge_errors(4, 1, 128, the_same);
+  CHECK_MSG(!v.stat_bad && v.n_stat == 64, "%lld elements", (long long)v.n_stat);
   /* One rounding per element: the next row may round the same number. Nothing is left to judge. */
   v = judge_errors(1, 1, 128, everywhere);
   CHECK_MSG(!v.stat_bad && v.n_stat == 0, "rms %g bias %g over %lld", v.rms, v.bias, (long long)v.n_stat);
