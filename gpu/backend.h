@@ -60,6 +60,9 @@ typedef struct fa_backend {
   fa_status (*open)(const char *arg, void **self, fa_error *err);
   void (*close)(void *self);
   void (*describe)(void *self, fa_backend_info *out);
+  /* NULL, or: called in the process from which all are forked that will open it with this argument, before any of them: starts what
+   * they share, if it is worth it. */
+  void (*share)(const char *arg);
   /* Which of the passes the backend can do for this problem; reason is a short clause why not the others. */
   unsigned (*supports)(void *self, const fa_problem *p, char *reason, size_t reason_size);
   /* The arithmetic profile of the kernel that would run. */

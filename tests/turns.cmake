@@ -10,7 +10,7 @@ set(FA_TURN_2 deb explain_campaign mutants wheel)
 set(FA_TURN_3 findings_reproduce python_adapters python_package simulated simulated_quantized)
 
 # With sanitizers every test takes turns, but for the small ones that read what a stranger has written.
-set(FA_SANITIZED_DAILY case_errors case_file case_hostile case_lines case_memory exec exec_adopt exec_memory exec_process fuzz fuzz_hostile_plugin
+set(FA_SANITIZED_DAILY case_errors case_file case_hostile case_lines case_memory exec exec_adopt exec_memory child_process fuzz fuzz_hostile_plugin
     fuzz_case_json fuzz_exec_channel fuzz_expr fuzz_journal fuzz_plugin fuzz_report fuzz_safetensors fuzz_waivers plugin plugin_call report_merge
     safetensors serve_command worker)
 # The kernels' own, on the day on which they have sanitizers.

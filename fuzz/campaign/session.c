@@ -67,6 +67,7 @@ static fa_status choose_backends(fa_session *s, fa_error *err) {
   fa_status status = fa_cli_terms(cli, &its_terms, &terms, err);
   for (int i = 0; status == FA_OK && i < cli->backend.n; ++i) {
     fa_choice *choice = &s->choice[s->n_choices++];
+    if (!terms) fa_backend_share(cli->backends, cli->backend.v[i]);
     status = fa_choose_untrusted(cli->backends, cli->backend.v[i], terms, choice, err);
     if (status == FA_OK && terms && !cli->quiet) printf("untrusted: %s\n", choice->info.wall);
   }

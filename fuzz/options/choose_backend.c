@@ -119,6 +119,12 @@ const fa_backend *fa_backend_named(const fa_backend *const *table, const char *s
   return NULL;
 }
 
+void fa_backend_share(const fa_backend *const *table, const char *spec) {
+  const fa_backend *backend = fa_backend_named(table, spec);
+  const char *colon = strchr(spec, ':');
+  if (backend && backend->share && colon) backend->share(colon + 1);
+}
+
 bool fa_backend_is_foreign(const fa_backend *backend) {
   return backend->open_untrusted || backend->served || backend->hello;
 }

@@ -46,6 +46,9 @@ fa_status fa_backend_probe(const fa_backend *backend, const char *arg, fa_backen
 fa_status fa_backend_open(const fa_backend *backend, const char *arg, const fa_wall_terms *terms, void **self,
                           fa_error *err);
 
+/* Before a backend is chosen that several processes will open: starts what they share, if there is anything like that. */
+void fa_backend_share(const fa_backend *const *table, const char *spec);
+
 /* The backend of the table that "name" or "name:arg" names; NULL: there is none. */
 const fa_backend *fa_backend_named(const fa_backend *const *table, const char *spec);
 /* True if it runs code that is not this program's. */

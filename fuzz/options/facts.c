@@ -25,6 +25,8 @@ const fa_fact fa_environment[] = {
     {"NO_COLOR", "no colours, unless --color asks for them"},
     {"FA_EXEC_DIR, TMPDIR", "the folder for the tensors of backend exec: the first that is set, else /tmp"},
     {"FA_PYTHON", "the Python that runs adapters of backend py (python3)"},
+    {"FA_PY_FORK", "backend py: one process imports the library and forks the others (auto, the default), or "
+                   "each imports it for itself (off)"},
     {"FA_MUTANT_DIR", "the folder of the mutants' libraries, instead of mutants/ beside the program"},
     {"FA_HOPPER",
      "on devices that run them, kernels for sm_90a do what they can (auto, the default), or nothing (off)"},

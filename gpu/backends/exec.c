@@ -134,7 +134,8 @@ fa_status fa_exec_start_child(fa_exec_subject *x, fa_error *err) {
                                .memory = x->memory.fd,
                                .found = x->wall,
                                .found_size = sizeof x->wall};
-  if (status == FA_OK) status = fa_exec_start(&x->child, x->command, x->terms ? &guest : NULL, err);
+  const int server = x->reach->server ? x->reach->server(x) : -1;
+  if (status == FA_OK) status = fa_exec_start(&x->child, x->command, server, x->terms ? &guest : NULL, err);
   if (status != FA_OK) return status;
   x->memory.renewed = false;
   x->lines = &x->child.lines;

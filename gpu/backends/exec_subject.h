@@ -4,7 +4,7 @@
 #define FA_GPU_BACKENDS_EXEC_SUBJECT_H
 
 #include "gpu/backends/exec_memory.h"
-#include "gpu/backends/exec_process.h"
+#include "gpu/child/process.h"
 #include "gpu/contract/hello.h"
 #include "gpu/wall/terms.h"
 
@@ -21,6 +21,8 @@ typedef struct fa_exec_reach {
   void (*close)(fa_exec_subject *x, bool at_once, char *how, size_t how_size);
   /* NULL, or: a better reason why it has said no hello; leaves text alone if it knows none. */
   void (*explain)(const fa_exec_subject *x, char *text, size_t size);
+  /* NULL, or: the process that forks its children (gpu/child/forks.h); -1: there is none. */
+  int (*server)(const fa_exec_subject *x);
   bool memory_only; /* there is no folder for files: a hello that wants them is refused */
 } fa_exec_reach;
 
@@ -95,12 +97,12 @@ fa_status fa_exec_renew(void *self, fa_error *err);
 fa_status fa_exec_start_child(fa_exec_subject *x, fa_error *err);
 void fa_exec_stop_child(fa_exec_subject *x, bool at_once, char *how, size_t how_size);
 
+#define FA_EXEC_MEMBERS(its_name, its_what, its_open, its_open_untrusted)                                    \
+  .name = its_name, .what = its_what, .open = its_open, .open_untrusted = its_open_untrusted,                \
+  .close = fa_exec_close, .describe = fa_exec_describe, .supports = fa_exec_supports,                        \
+  .profile = fa_exec_profile, .run = fa_exec_run, .declare = fa_exec_declare, .adopt = fa_exec_adopt,        \
+  .contract = fa_exec_contract, .hold = fa_exec_hold, .renew = fa_exec_renew, .hello = fa_exec_hello
 #define FA_EXEC_BACKEND(its_name, its_what, its_open, its_open_untrusted)                                    \
-  {                                                                                                          \
-    .name = its_name, .what = its_what, .open = its_open, .open_untrusted = its_open_untrusted,              \
-    .close = fa_exec_close, .describe = fa_exec_describe, .supports = fa_exec_supports,                      \
-    .profile = fa_exec_profile, .run = fa_exec_run, .declare = fa_exec_declare, .adopt = fa_exec_adopt,      \
-    .contract = fa_exec_contract, .hold = fa_exec_hold, .renew = fa_exec_renew, .hello = fa_exec_hello       \
-  }
+  { FA_EXEC_MEMBERS(its_name, its_what, its_open, its_open_untrusted) }
 
 #endif

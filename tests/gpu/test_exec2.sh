@@ -218,6 +218,7 @@ cat >package/fa_verify/adapters/__main__.py <<END
 import runpy, sys
 name, *sys.argv[1:] = sys.argv[1:]
 assert name == "plain" and __name__ == "__main__"
+if "--fork" in sys.argv: sys.exit(2)
 runpy.run_path("$(dirname "$check")/../exec/child2.py", run_name="__main__")
 END
 export PYTHONPATH=$work/package

@@ -55,6 +55,7 @@ def main() -> int:
     parser.add_argument("name", nargs="?", help="the adapter to serve; without it they are listed")
     parser.add_argument("--hello", action="store_true", help="print what the adapter declares, as JSON, and end")
     parser.add_argument("--prepare", action="store_true", help="compile what most cases need, so that none of them waits for it, and end")
+    parser.add_argument("--fork", action="store_true", help="import the library once, and serve in a child for each request on stdin (gpu/child/forks.h)")
     parser.add_argument("--table", action="store_true", help="print the tables of the guide, and end")
     options = parser.parse_args()
     if options.table:
@@ -64,6 +65,8 @@ def main() -> int:
         print("\n".join(_line(name) for name in NAMES))
         return 0
     if options.name not in NAMES:
+        if options.fork:  # which a child will say
+            return 2
         print(f"there is no adapter {options.name!r}; there are {', '.join(NAMES)}", file=sys.stderr)
         return 2
     if options.hello:
@@ -72,6 +75,11 @@ def main() -> int:
     if options.prepare:
         get(options.name).adapter.prepare()
         return 0
+    if options.fork:
+        from fa_verify._forks import fork_children
+
+        if not fork_children(get(options.name).adapter.load):
+            return 0
     from fa_verify.serve import serve
 
     try:

@@ -1,4 +1,4 @@
-#include "gpu/backends/exec_lines.h"
+#include "gpu/child/lines.h"
 
 #include <errno.h>
 #include <poll.h>

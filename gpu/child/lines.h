@@ -1,6 +1,6 @@
 /* Lines to and from another process, over any pair of descriptors. */
-#ifndef FA_GPU_BACKENDS_EXEC_LINES_H
-#define FA_GPU_BACKENDS_EXEC_LINES_H
+#ifndef FA_GPU_CHILD_LINES_H
+#define FA_GPU_CHILD_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

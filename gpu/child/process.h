@@ -4,11 +4,11 @@
  * supervisor process, which kills the whole group and removes the folder as soon as we end, in whatever way:
  * a worker killed because its case takes too long leaves no process behind. Behind a wall nothing that it has started in
  * whatever way outlives it, and it has no grace once we have ended. */
-#ifndef FA_GPU_BACKENDS_EXEC_PROCESS_H
-#define FA_GPU_BACKENDS_EXEC_PROCESS_H
+#ifndef FA_GPU_CHILD_PROCESS_H
+#define FA_GPU_CHILD_PROCESS_H
 
 #include "cases/base/status.h"
-#include "gpu/backends/exec_lines.h"
+#include "gpu/child/lines.h"
 #include "gpu/wall/limits.h"
 #include "gpu/wall/terms.h"
 
@@ -41,9 +41,11 @@ typedef struct fa_exec_guest {
 
 /* How long a child may take to end after its stdin was closed. */
 #define FA_EXEC_GRACE_SECONDS 3
-/* The folder is created in $FA_EXEC_DIR, else $TMPDIR, else /tmp. guest: NULL, or the child stands behind a wall, and has
+/* server: of forks.h, which is asked for the child first; -1, or where it has none: the command is run. It is not asked for a guest.
+ * The folder is created in $FA_EXEC_DIR, else $TMPDIR, else /tmp. guest: NULL, or the child stands behind a wall, and has
  * come through its door. FA_ERR_INPUT: the folder cannot be created, or a layer of the wall cannot be had. */
-fa_status fa_exec_start(fa_exec_process *x, const char *command, const fa_exec_guest *guest, fa_error *err);
+fa_status fa_exec_start(fa_exec_process *x, const char *command, int server, const fa_exec_guest *guest,
+                        fa_error *err);
 
 /* Stops the child. at_once: kills it; otherwise closes its stdin and waits FA_EXEC_GRACE_SECONDS. how (may be
  * NULL): "ended with status 3", "died of SIGSEGV (Segmentation fault)", and that

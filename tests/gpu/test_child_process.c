@@ -1,5 +1,5 @@
 /* What tests/gpu/test_exec.sh cannot time: stopping a child that has already ended. */
-#include "gpu/backends/exec_process.h"
+#include "gpu/child/process.h"
 #include "tests/support/check.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@ static void test_stop_behind_the_end(bool at_once) {
   fa_exec_process x;
   fa_error err = {""};
   char how[200] = "";
-  REQUIRE(fa_exec_start(&x, "exit 3", NULL, &err) == FA_OK);
+  REQUIRE(fa_exec_start(&x, "exit 3", -1, NULL, &err) == FA_OK);
   siginfo_t ended;
   CHECK(waitid(P_PID, (id_t)x.supervisor, &ended, WEXITED | WNOWAIT) == 0);
   CHECK(!fa_exec_send(&x.lines, "hello"));
