@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -26,8 +26,14 @@ class Tensor:
 class Place(Protocol):
     """Where a call's tensors lie for the kernel."""
 
+    def bring(self, tensors: Sequence[Tensor]) -> None:
+        """Makes them ready to be shown, which together may cost less than one by one."""
+
     def show(self, tensor: Tensor) -> Any:
         """The array that the kernel gets."""
+
+    def fetch(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What a kernel returned, on its way to the host: after finish it can be stored."""
 
     def finish(self, tensors: Sequence[Tensor]) -> tuple[str, str] | None:
         """Waits for the kernel. A fault as (state, text), if it wrote where it must not."""
@@ -89,6 +95,12 @@ class Host:
     def __init__(self, kind: Kind, device: str | None = None):
         self._show = {"numpy": _show_numpy, "torch": _show_torch, "jax": _show_jax}[kind]
         self._shown: dict[str, Any] = {}
+
+    def bring(self, tensors: Sequence[Tensor]) -> None:
+        return None
+
+    def fetch(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(values)
 
     def show(self, tensor: Tensor) -> Any:
         if tensor.name not in self._shown:

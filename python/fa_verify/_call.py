@@ -108,6 +108,7 @@ class Call(Case):
         for name in INPUTS:
             setattr(self, name, None)
         self.buffers = {}
+        self._place.bring(self._inputs)
         for t in self._inputs:
             self._give(t)
 
@@ -132,14 +133,13 @@ class Call(Case):
 
     def finish(self, result: Result) -> tuple[str, str] | None:
         """Stores what the kernel returned. A fault as (state, text), if it wrote where it must not."""
+        targets = dict(self._outputs)
+        targets.update({t.name: t for t in self._inputs if t.access == "update"})
+        returned = {name: value_of(result, name) for name in targets}
+        fetched = self._place.fetch({name: value for name, value in returned.items() if value is not None})
         fault = self._place.finish([*self._inputs, *self._outputs.values()])
-        for name, tensor in self._outputs.items():
-            value = value_of(result, name)
-            if value is not None:
-                store(tensor, value)
-        for tensor in self._inputs:
-            if tensor.access == "update" and getattr(result, tensor.name, None) is not None:
-                store(tensor, getattr(result, tensor.name))
+        for name, value in fetched.items():
+            store(targets[name], value)
         return fault
 
 

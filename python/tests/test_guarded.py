@@ -11,10 +11,17 @@ class Device:
     """The interface of _guarded's frameworks, on the host."""
 
     def __init__(self, device: str):
-        pass
+        self.uploads, self.waits = 0, 0
 
-    def upload(self, image):
-        return image.copy()
+    def upload(self, n_bytes, fill):
+        self.uploads += 1
+        image = np.empty(n_bytes, np.uint8)
+        fill(image)
+        return image
+
+    def fetch(self, value):
+        assert self.waits == 0  # everything is on its way before anybody waits
+        return value
 
     def copy(self, image):
         return image.copy()
@@ -28,7 +35,7 @@ class Device:
         return int(bad[0]) if bad.size else None
 
     def synchronize(self):
-        pass
+        self.waits += 1
 
 
 @pytest.fixture
@@ -76,3 +83,16 @@ def test_a_changed_input_is_found(place):
     x = tensor("read")
     place.show(x)[1, 2, 3] += 1
     assert "an input, changed" in place.finish([x])[1]
+
+
+def test_tensors_come_together_and_each_has_its_own_guards(place):
+    both = [tensor("read"), tensor("write")]
+    both[1].name = "y"
+    place.bring(both)
+    assert place._framework.uploads == 1 and all(np.array_equal(place.show(t), t.storage) for t in both)
+    assert place.fetch({"o": 5}) == {"o": 5} and place.finish(both) is None
+    place.show(both[1]).base[place._pieces[0].placed[1].offset - 4] ^= 1
+    assert place.finish(both) == ("oob", "y: written 4 bytes before its start, on the device")
+    place.show(both[0]).base[place._pieces[0].placed[0].end - 1] ^= 1  # the first fault is told
+    assert place.finish(both)[1].startswith("x: written ")
+    assert place._framework.uploads == 1

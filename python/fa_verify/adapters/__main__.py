@@ -55,7 +55,9 @@ def main() -> int:
     parser.add_argument("name", nargs="?", help="the adapter to serve; without it they are listed")
     parser.add_argument("--hello", action="store_true", help="print what the adapter declares, as JSON, and end")
     parser.add_argument("--prepare", action="store_true", help="compile what most cases need, so that none of them waits for it, and end")
-    parser.add_argument("--fork", action="store_true", help="import the library once, and serve in a child for each request on stdin (gpu/child/forks.h)")
+    parser.add_argument(
+        "--fork", action="store_true", help="import once, and serve in a child for each request on stdin (gpu/child/forks.h)"
+    )
     parser.add_argument("--table", action="store_true", help="print the tables of the guide, and end")
     options = parser.parse_args()
     if options.table:
