@@ -1,6 +1,7 @@
 #include "gpu/modules/kernel.h"
 
 #include "gpu/driver/nvrtc.h"
+#include "gpu/modules/ahead.h"
 #include "gpu/modules/rtc.h"
 
 #include <pthread.h>
@@ -305,6 +306,7 @@ void fa_cuda_kernels_replace(const fa_cubin *replacement, int n) {
   n_at_run_time = 0;
   first_failure.text[0] = 0;
   memset(library, 0, sizeof library);
+  fa_ahead_replace(NULL, replacement ? 0 : -1);
   cubins = replacement ? replacement : fa_cubins;
   n_cubins = replacement ? n : fa_n_cubins;
   pthread_mutex_unlock(&lock);

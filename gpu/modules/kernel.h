@@ -38,7 +38,7 @@ fa_status fa_cuda_kernels_exist(const fa_cuda_device *device, fa_error *err);
 /* Where kernels come from, in one line, including the first kernel that could not be compiled, and why. */
 void fa_cuda_kernels_describe(const fa_cuda_device *device, char *text, size_t size);
 
-/* For tests: forgets what was loaded, and uses these n cubins instead; NULL: the build's own. */
+/* For tests: forgets what was loaded, and uses these n cubins instead, and none of ahead.h; NULL: the build's own. */
 void fa_cuda_kernels_replace(const fa_cubin *cubins, int n);
 
 #endif

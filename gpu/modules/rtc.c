@@ -2,6 +2,7 @@
 
 #include "cases/base/sha256.h"
 #include "gpu/driver/nvrtc.h"
+#include "gpu/modules/ahead.h"
 #include "gpu/modules/cache.h"
 
 #include <pthread.h>
@@ -90,18 +91,30 @@ static void hash_headers(void) {
            (unsigned long long)hash[1]);
 }
 
-static void make_key(const fa_rtc_unit *unit, int major, int minor, char key[FA_CACHE_KEY_SIZE]) {
+/* What is compiled, without for which device and by which compiler. */
+static void add_unit(fa_sha256 *s, const fa_rtc_unit *unit) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, hash_headers);
+  add_text(s, headers_key);
+  add_text(s, unit->text);
+  for (int i = 0; i < unit->n_options; ++i) add_text(s, unit->options[i]);
+}
+
+void fa_rtc_unit_key(const fa_rtc_unit *unit, char key[FA_AHEAD_KEY_SIZE]) {
+  fa_sha256 s;
+  fa_sha256_init(&s);
+  add_unit(&s, unit);
+  fa_sha256_hex(&s, key);
+}
+
+static void make_key(const fa_rtc_unit *unit, int major, int minor, char key[FA_CACHE_KEY_SIZE]) {
   static const char *const where[] = {"FA_LIBNVRTC", "LD_LIBRARY_PATH", "CUDA_PATH", "CUDA_HOME"};
   char device[64];
   fa_sha256 s;
-  pthread_once(&once, hash_headers);
   fa_sha256_init(&s);
   snprintf(device, sizeof device, "format %d, %d.%d", FA_CACHE_FORMAT, major, minor);
   add_text(&s, device);
-  add_text(&s, headers_key);
-  add_text(&s, unit->text);
-  for (int i = 0; i < unit->n_options; ++i) add_text(&s, unit->options[i]);
+  add_unit(&s, unit);
   for (size_t i = 0; i < sizeof where / sizeof *where; ++i) add_text(&s, getenv(where[i]));
   fa_sha256_hex(&s, key);
 }
@@ -189,6 +202,18 @@ static bool read_from_disk(const char *key, fa_rtc_code *out) {
   return out->from_disk;
 }
 
+static bool copy_from_build(const fa_rtc_unit *unit, int major, int minor, fa_rtc_code *out) {
+  char key[FA_AHEAD_KEY_SIZE];
+  fa_rtc_policy policy;
+  if (fa_rtc_policy_get(&policy, NULL) != FA_OK || policy == FA_RTC_ALWAYS) return false;
+  fa_rtc_unit_key(unit, key);
+  const void *code = fa_ahead_find(key, major, minor, &out->cubin_bytes);
+  out->cubin = code ? malloc(out->cubin_bytes) : NULL;
+  if (out->cubin) memcpy(out->cubin, code, out->cubin_bytes);
+  out->from_build = out->cubin != NULL;
+  return out->from_build;
+}
+
 fa_status fa_rtc_build(const fa_rtc_unit *unit, int major, int minor, fa_rtc_code *out, fa_error *err) {
   char key[FA_CACHE_KEY_SIZE];
   fa_nvrtc_identity id;
@@ -196,6 +221,7 @@ fa_status fa_rtc_build(const fa_rtc_unit *unit, int major, int minor, fa_rtc_cod
   fa_status status = FA_OK;
   if (!err) err = &own;
   memset(out, 0, sizeof *out);
+  if (copy_from_build(unit, major, minor, out)) return FA_OK;
   make_key(unit, major, minor, key);
   if (read_from_disk(key, out)) return FA_OK;
   const fa_nvrtc *nvrtc = fa_nvrtc_get(&id, err);

@@ -10,6 +10,7 @@
 #define FA_GPU_MODULES_RTC_H
 
 #include "cases/base/status.h"
+#include "gpu/modules/ahead.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,9 +32,13 @@ typedef struct fa_rtc_unit {
 typedef struct fa_rtc_code {
   void *cubin; /* malloc'd; the caller frees it */
   size_t cubin_bytes;
-  char *log;      /* the compiler's output, malloc'd; NULL for code from disk */
-  bool from_disk; /* nothing was compiled; if NVRTC's file is unchanged, it was not even loaded */
+  char *log;       /* the compiler's output, malloc'd; NULL for code from disk */
+  bool from_build; /* nothing was compiled: the build has it (ahead.h) */
+  bool from_disk;  /* nothing was compiled; if NVRTC's file is unchanged, it was not even loaded */
 } fa_rtc_code;
+
+/* The key under which the build has a unit's code for each of its architectures (ahead.h): of the text, all headers and the options. */
+void fa_rtc_unit_key(const fa_rtc_unit *unit, char key[FA_AHEAD_KEY_SIZE]);
 
 /* Gets code for a device of this compute capability. The cache key depends on the text, all headers, the
  * options, the compute capability, where NVRTC is looked for and the format of the file. The file records the

@@ -115,6 +115,7 @@ static void test_bad_unit(void) {
 }
 
 int main(void) {
+  fa_ahead_replace(NULL, 0); /* what the build has is not compiled */
   char folder[] = "/tmp/fa-nvrtc-XXXXXX", command[64];
   fa_error err = {""};
   if (!fa_nvrtc_get(NULL, &err)) {
