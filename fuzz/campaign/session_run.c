@@ -355,10 +355,10 @@ int fa_session_run(fa_session *s) {
   if (code >= 0) return code;
   if (s->rules && !s->cli->quiet) fa_rules_print_begin(s->rules, stdout);
   if (!s->cli->no_isolate) s->preparing_slots = fa_process_slots_make(FA_PREPARING_AT_ONCE);
-  if (fa_judges_start(fa_judge_choice_named(s->cli->judge), s->cli->timeout_s,
-                      s->cli->no_isolate ? NULL : &s->preparing_slots, &err) != FA_OK ||
-      probe_choices(s, &err) != FA_OK)
-    return fa_cli_fail(FA_ERR_DEVICE, &err);
+  status = fa_judges_start(fa_judge_choice_named(s->cli->judge), s->cli->timeout_s,
+                           s->cli->no_isolate ? NULL : &s->preparing_slots, &err);
+  if (status == FA_OK && probe_choices(s, &err) != FA_OK) status = FA_ERR_DEVICE;
+  if (status != FA_OK) return fa_cli_fail(status, &err);
   s->progress.spent = s->resume.spent;
   s->progress.n_resumed = s->resume.n;
   fa_pool_config pool = {.n_workers = jobs,

@@ -128,8 +128,7 @@ static fa_status knock(fa_judge_client *c, int door, fa_error *err) {
   return sent ? FA_OK : fa_fail(err, FA_ERR_IO, FA_JUDGE_ENDED_TEXT);
 }
 
-/* For tests of large tiles: with small calls. */
-static fa_status read_wide_from(int64_t *pairs, fa_error *err) {
+fa_status fa_judge_read_wide_from(int64_t *pairs, fa_error *err) {
   const char *text = getenv("FA_JUDGE_WIDE_FROM");
   char *end = NULL;
   *pairs = text ? strtoll(text, &end, 10) : 0;
@@ -144,7 +143,7 @@ fa_status fa_judge_client_connect(fa_judge_client *c, int door, double patience_
   int64_t wide_from = 0;
   *c = (fa_judge_client){.socket = -1, .patience_s = patience_s};
   getrandom(&c->nonce, sizeof c->nonce, 0); /* any beginning will do */
-  fa_status status = read_wide_from(&wide_from, err);
+  fa_status status = fa_judge_read_wide_from(&wide_from, err);
   if (status == FA_OK) status = fa_judge_shared_make(&c->shared, err);
   if (status == FA_OK) status = knock(c, door, err);
   if (status == FA_OK) status = ask(c, &hello, &a, err);

@@ -24,6 +24,10 @@ typedef struct fa_judge_client {
 #define FA_JUDGE_ENDED_TEXT "the judge's process ended"
 #define FA_JUDGE_SILENT_TEXT "the judge's process did not answer"
 
+/* From how many pairs a launch takes large tiles, by $FA_JUDGE_WIDE_FROM, for tests of these with small calls; 0: it is not set.
+ * FA_ERR_INPUT: it is no such number. */
+fa_status fa_judge_read_wide_from(int64_t *pairs, fa_error *err);
+
 /* *is_silent: it failed because nobody answered. */
 fa_status fa_judge_client_connect(fa_judge_client *c, int door, double patience_s, bool *is_silent,
                                   fa_error *err);

@@ -1,5 +1,6 @@
 #include "fuzz/one/judges.h"
 #include "fuzz/device/machine.h"
+#include "fuzz/judge_process/client.h"
 #include "fuzz/judge_process/process.h"
 #include "fuzz/judging/canary.h"
 
@@ -22,7 +23,10 @@ static fa_status begin_in_turn(fa_error *err) {
 
 fa_status fa_judges_start(fa_judge_choice choice, double timeout_s, const fa_process_slots *turns,
                           fa_error *err) {
+  int64_t unused;
   if (choice == FA_JUDGE_BY_CPU) return FA_OK;
+  const fa_status status = fa_judge_read_wide_from(&unused, err);
+  if (status != FA_OK) return status;
   begun.machines = choice == FA_JUDGE_BY_HOST ? &fa_judge_machines_host : &fa_device_machines;
   begun.in_turn = *begun.machines;
   begun.turns = turns;

@@ -8,7 +8,7 @@
 
 /* Starts its process, if the choice needs it: before this process has threads or a device, and before it forks workers.
  * timeout_s: of a case, of which its answer may take a half; <= 0: none. turns: NULL, or those in which workers open the
- * device (fuzz/one/preparing.h): the process has one too. */
+ * device (fuzz/one/preparing.h): the process has one too. FA_ERR_INPUT: a variable of the environment has no value that it may have. */
 fa_status fa_judges_start(fa_judge_choice choice, double timeout_s, const fa_process_slots *turns,
                           fa_error *err);
 void fa_judges_stop(void);

@@ -156,6 +156,7 @@ bad_usage "good.json: is no folder" --cases good.json --backend ref-f32 --keep g
 ln -s /dev/null nothing # not /dev/null itself, which a faulty program would replace
 bad_usage "nothing: is a device or a pipe" --cases good.json --backend ref-f32 --report nothing
 for shard in 2/2 x 1 -1/2 1/0 1/2/3; do bad_usage "shard" --cases good.json --backend ref-f32 --shard "$shard"; done
+FA_JUDGE_WIDE_FROM=2x bad_usage "FA_JUDGE_WIDE_FROM=2x: how many pairs" --cases good.json --backend ref-f32 --judge host
 run "$verify"
 expect exits 2
 expect complains "commands:"
