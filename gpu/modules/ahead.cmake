@@ -3,11 +3,12 @@
 if(NOT DEFINED FA_CUBIN_DATA) # there is no CUDA here
   return()
 endif()
+option(FA_CUDA_AHEAD "Compile kernels one by one that no cubin has; off: at run time, for builds whose kernels change often" ON)
 set(FA_AHEAD_DATA "")
 set(FA_AHEAD_ROWS "")
 set(files)
 find_library(FA_NVRTC_LIBRARY nvrtc HINTS ${FA_CUDA_HINTS} PATHS /usr/local/cuda PATH_SUFFIXES lib64 lib)
-if(FA_CUBINS AND FA_NVRTC_LIBRARY)
+if(FA_CUDA_AHEAD AND FA_CUBINS AND FA_NVRTC_LIBRARY)
   configure_file(modules/ahead.c.in ${CMAKE_BINARY_DIR}/gpu/ahead_none.c @ONLY)
   add_executable(fa_ahead modules/ahead_build.c ${CMAKE_SOURCE_DIR}/cases/threads/processors.c ${CMAKE_BINARY_DIR}/gpu/ahead_none.c
                  $<TARGET_OBJECTS:fa_attention_objects>)
