@@ -35,18 +35,22 @@ def fork_children(load: Callable[[], None]) -> bool:
         sys.stdout.flush()  # what an import has printed is not to be printed again by each child
         reason = unforkable(n_threads)
         if reason:
-            os.write(2, f"fa_verify: every process imports for itself: the import {reason}\n".encode())
+            os.write(2, f"fa_verify: every process imports for itself: {reason}\n".encode())
             return False
         return _Server(requests).run()
 
 
 def unforkable(n_threads: int) -> str:
-    """Why this process cannot be forked after an import before which it had so many threads; empty if it can."""
+    """Why no child can be forked after an import before which this process had so many threads; empty if one can."""
     opened = sorted({target for target in map(_target, Path("/proc/self/fd").iterdir()) if target.startswith(GPU_FILES)})
     if opened:
-        return f"opened {opened[0]}, and a GPU's context does not survive a fork"
+        return f"the import opened {opened[0]}, and a GPU's context does not survive a fork"
     if threading.active_count() > 1 or _n_threads() > n_threads:
-        return "started threads, which a fork leaves behind"
+        return "the import started threads, which a fork leaves behind"
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as refused:  # Linux before 5.3, and some sandboxes
+        return f"this system has no pidfd_open ({refused.strerror})"
     return ""
 
 

@@ -30,6 +30,9 @@ def load():
         global opened
         opened = open(f"{os.environ['WORK']}/imports")
     if name == "threads": threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+    if name == "old":
+        def refuse(pid): raise OSError(38, "Function not implemented")
+        os.pidfd_open = refuse
     if name == "broken": raise ImportError("no such library")
     if name == "dies" and forks: os.kill(os.getpid(), signal.SIGSEGV)
     if name == "never" and forks: time.sleep(3600)
@@ -100,11 +103,12 @@ unforked() { # NAME TEXT
   judge "$1" --jobs 1 --cases two.json
   expect exits 0
   expect lines '^PASS (five|six)' 2
-  expect complains "every process imports for itself: the import $2"
+  expect complains "every process imports for itself: $2"
   expect imports = 3 # the server's, the first question's, the worker's
 }
-unforked opens "opened $work/"
-unforked threads 'started threads'
+unforked opens "the import opened $work/"
+unforked threads 'the import started threads'
+unforked old 'this system has no pidfd_open'
 judge dies --jobs 1 --cases two.json
 expect exits 0
 expect lines '^PASS (five|six)' 2
