@@ -5,7 +5,9 @@ leave behind, because no fork survives it, is looked for after it, and then ther
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import os
 import selectors
 import signal
@@ -13,18 +15,22 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 #: Files that a process has open once it has begun with a GPU.
 GPU_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/")
 _PR_SET_PDEATHSIG = 1
+#: A file of which children lock a copy of their own, one at a time; -1: this is no child.
+_turns = -1
 
 
 def fork_children(load: Callable[[], None]) -> bool:
     """Loads, and then forks a child for each request on stdin, in which it returns True, with the requester's stdin, stdout and stderr.
 
     False: in the process itself, once nobody asks any more, or because what was loaded cannot be forked; stderr says why."""
+    global _turns
     with socket.socket(fileno=os.dup(0)) as requests:
         _point(os.open(os.devnull, os.O_RDONLY), 0)
         n_threads = _n_threads()
@@ -37,7 +43,33 @@ def fork_children(load: Callable[[], None]) -> bool:
         if reason:
             os.write(2, f"fa_verify: every process imports for itself: {reason}\n".encode())
             return False
+        _turns = os.memfd_create("fa-verify turns")
         return _Server(requests).run()
+
+
+@contextlib.contextmanager
+def in_turn(patience_s: float = 10.0) -> Iterator[None]:
+    """What children do one after the other: a GPU's driver opens one context at a time, and whoever waits for it burns processor time.
+
+    A child that ends in its turn gives it up; after patience_s nobody waits any longer."""
+    if _turns < 0:
+        yield
+        return
+    fd = os.open(f"/proc/self/fd/{_turns}", os.O_RDWR)
+    try:
+        _lock(fd, time.monotonic() + patience_s)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, deadline: float) -> None:
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(0.01)
 
 
 def unforkable(n_threads: int) -> str:

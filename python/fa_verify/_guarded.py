@@ -18,12 +18,14 @@ import numpy as np
 
 from fa_verify._arrays import Tensor, store
 from fa_verify._dtypes import STORAGE, Array
+from fa_verify._forks import in_turn
 
 GUARD_BYTES = 1 << 16
 _LARGEST_SPAN = 1 << 31  # bytes; tensors with wider gaps are placed densely
 _LARGEST_PINNED = 1 << 26  # bytes; page-locked memory is kept by the process, and larger copies are worth a wait
 _PATTERNS = (0xFFFF, 0x7FFF)  # NaN as f16, bf16 and, twice, as f32
 _turn = itertools.count()
+_opened: set[str] = set()  # devices on which this process has a context
 
 
 class _Torch:
@@ -31,6 +33,11 @@ class _Torch:
         import torch
 
         self._torch, self._device = torch, torch.device(device)
+        if self._device.type == "cuda" and device not in _opened:
+            with in_turn():
+                torch.empty(1, device=self._device)
+                self.synchronize()
+            _opened.add(device)
         self._dtypes = {
             "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64,
             "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8, "bool": torch.bool,
