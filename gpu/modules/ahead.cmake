@@ -37,3 +37,4 @@ set_source_files_properties(${CMAKE_BINARY_DIR}/gpu/ahead.c PROPERTIES OBJECT_DE
 foreach(library fa_gpu fa_attention fa_attention_shared)
   target_sources(${library} PRIVATE ${CMAKE_BINARY_DIR}/gpu/ahead.c)
 endforeach()
+set_target_properties(fa_attention fa_attention_shared PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden) # as the objects
