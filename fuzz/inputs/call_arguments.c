@@ -164,6 +164,8 @@ static const argument arguments[] = {
     AT(POINTER, a.k_descale),
     AT(POINTER, a.v_descale),
     AT(FLAG, cache.mixed_rows),
+    AT(POINTER, a.amax_p),
+    AT(POINTER, a.amax_o),
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof *arguments };
 _Static_assert(N_ARGUMENTS <= 256, "a change has a byte for it");

@@ -6,6 +6,7 @@
 void fa_args_common(const fa_problem *p, fa_attention *a) {
   static const int32_t present[1];
   static const float slopes[1], bias[1];
+  static float amax[1];
   static const uint8_t bits[1];
   fa_attention_init(a);
   a->dtype = p->dtype;
@@ -37,6 +38,7 @@ void fa_args_common(const fa_problem *p, fa_attention *a) {
   a->dropout_seed = p->dropout.seed;
   a->dropout_offset = p->dropout.offset;
   a->e4m3 = p->quantized.present && p->family != FA_KVCACHE;
+  if (p->quantized.amax) a->amax_p = a->amax_o = amax;
   if (p->bias.present) a->bias = bias;
   if (p->leftpad_k.n) a->leftpad_k = present;
   if (p->alibi.present) a->alibi_slopes = slopes;
@@ -180,12 +182,19 @@ static const char *take_descales(const fa_tensors *t, fa_attention *a) {
   return NULL;
 }
 
+static const char *take_amax(const fa_tensors *t, fa_attention *a) {
+  a->amax_p = (float *)t->t[FA_T_AMAX_P].data;
+  a->amax_o = (float *)t->t[FA_T_AMAX_O].data;
+  return a->amax_p && a->amax_o ? NULL : "amax_p or amax_o is missing";
+}
+
 const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
   const fa_tensor *x = t->t;
   const char *why = fa_args_outer_tensors(p, t, a);
   if (!why) why = check_operand(p, &x[FA_T_K], false, p->head_dim);
   if (!why) why = check_operand(p, &x[FA_T_V], false, p->head_dim_v);
   if (!why && a->e4m3) why = take_descales(t, a);
+  if (!why && a->amax_p) why = take_amax(t, a);
   if (why) return why;
   if (a->cu_seqlens_q && (!x[FA_T_CU_SEQLENS_Q].data || !x[FA_T_CU_SEQLENS_K].data))
     return "cu_seqlens is missing";

@@ -14,6 +14,7 @@ fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned) {
   const bool linear = has_linear_dropout(a);
   return (fa_kernel_ability){.bf16 = a->dtype == FA_BF16,
                              .eight = a->e4m3,
+                             .amax = a->e4m3 && a->amax_p,
                              .head_dim = head_dim > head_dim_v ? head_dim : head_dim_v,
                              .narrow = head_dim < head_dim_v ? head_dim : head_dim_v,
                              .unaligned = !aligned,

@@ -110,6 +110,7 @@ static fa_hopper_params *make_forward_params(const fa_attention *a, const fa_ker
   if (!k) return NULL;
   fa_hopper_params *p = fa_plan_params(out, sizeof *p);
   fa_attention_params_fill(a, &p->f);
+  p->amax = (fa_kernel_amax){a->amax_p, a->amax_o};
   if (fill_forward_maps(a, k, p) && fill_tiles(a, k, uneven || p->f.window_right >= 0, &p->tiles)) return p;
   fa_plan_params_drop(out, sizeof *p);
   return NULL;
@@ -121,7 +122,7 @@ fa_launch *fa_hopper_launch_forward(const fa_kernel *k, const fa_kernel_device *
   fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), blocks, 1, 1, k->n_threads, k->shared_bytes, p);
   l->n_maps = 4;
   l->counter = &p->tiles.counter;
-  l->writes = FA_WRITES_FORWARD;
+  l->writes = FA_WRITES_FORWARD | (p->amax.p ? FA_WRITES_AMAX : 0);
   out->is_hopper = true;
   fa_plan_blocks(out, k->block_m, k->block_n);
   return l;

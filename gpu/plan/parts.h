@@ -34,6 +34,7 @@ static inline void fa_plan_blocks(fa_plan *p, int block_m, int block_n) {
 }
 
 #define FA_WRITES_FORWARD (FA_WRITES(FA_T_O) | FA_WRITES(FA_T_LSE) | FA_WRITES_DROPOUT_USED)
+#define FA_WRITES_AMAX (FA_WRITES(FA_T_AMAX_P) | FA_WRITES(FA_T_AMAX_O))
 #define FA_WRITES_GRADIENTS                                                                                  \
   (FA_WRITES(FA_T_DQ) | FA_WRITES(FA_T_DK) | FA_WRITES(FA_T_DV) | FA_WRITES(FA_T_DBIAS) |                    \
    FA_WRITES(FA_T_DSINKS) | FA_WRITES_WORKSPACE)

@@ -18,7 +18,8 @@ void fa_bound_amax_add(fa_bound_scratch *b, const fa_ref_call *c, int64_t k, int
   }
 }
 
-/* A kernel has it from the sum, as 1 / l, or from the LSE, as exp(m - L). It is at most 1, whatever the sum is. */
+/* A kernel has it from the sum, as 1 / l, or from the LSE, as exp(m - L), which may be flushed to 0 beside a large sink. It is
+ * at most 1, whatever the sum is. */
 void fa_bound_amax_row(fa_bound_scratch *b, const fa_ref_call *c, int64_t k, const fa_bound_row *t,
                        double sum_error) {
   const fa_profile *p = c->profile;
@@ -27,6 +28,6 @@ void fa_bound_amax_row(fa_bound_scratch *b, const fa_ref_call *c, int64_t k, con
   const bool known = t->kept && shift <= 0.25;
   const double least = known ? b->row_amax[k].least / (1 + shift) * (1 - own) : 0,
                most = known ? fmin(b->row_amax[k].most / (1 - shift), 1) * (1 + own) : 1 + own;
-  b->amax.least = fmax(b->amax.least, least);
+  b->amax.least = fmax(b->amax.least, least < FA_FLUSHED ? 0 : least);
   b->amax.most = fmax(b->amax.most, t->overflows ? INFINITY : most);
 }

@@ -146,6 +146,9 @@ static void test_tensors(void) {
   BAD(a.alibi_slopes = (float *)(void *)(memory + 1), INPUT, "alibi_slopes = ");
   BAD((a.alibi_slopes = (float *)memory, a.alibi_batch_stride = -4), INPUT, "alibi_batch_stride = -4");
   BAD(a.sinks = (float *)(void *)(memory + 1), INPUT, "sinks = ");
+  BAD((a.e4m3 = true, a.amax_p = (float *)memory), INPUT, "amax_o is NULL, but not amax_p");
+  BAD((a.e4m3 = true, a.amax_p = (float *)memory, a.amax_o = (float *)(void *)(memory + 2)), INPUT,
+      "amax_o = ");
   BAD((a.bias = memory + 1), INPUT, "bias = ");
   BAD((a.bias = memory, a.dtype = FA_F32, a.bias = memory + 2), INPUT,
       "not aligned to its elements of 4 bytes");

@@ -1,12 +1,12 @@
-/* The forward kernels for sm_90a with Q, K and V of e4m3: the lines FA_EIGHT of gpu/kernels/registry/hopper.def, or the one
- * in FA_ONLY. */
+/* The forward kernels for sm_90a with Q, K and V of e4m3: the lines FA_EIGHT and FA_AMAX of gpu/kernels/registry/hopper.def,
+ * or the one in FA_ONLY. */
 #include "gpu/kernels/hopper/forward.cuh"
 #include "gpu/kernels/registry/unit.cuh"
 
 namespace fa {
-/* T: O's type. */
-template <class T, int D, kernel_kind KIND>
-using hopper_eight_config = hopper_forward_config<T, D, KIND, 2, 128, false, 0, true, 2, true>;
+/* T: O's type. AMAX: the largest P and O are outputs. */
+template <class T, int D, kernel_kind KIND, bool AMAX = false>
+using hopper_eight_config = hopper_forward_config<T, D, KIND, 2, 128, false, 0, true, 2, true, AMAX>;
 } // namespace fa
 
 #ifndef __CUDACC__
@@ -16,6 +16,7 @@ namespace fa {
 template <class C> static constexpr fa_kernel describe_eight() {
   fa_kernel k = describe_hopper<C>(FA_STEP_FORWARD, 1);
   k.ability.eight = 1;
+  k.ability.amax = C::AMAX;
   return k;
 }
 } // namespace fa
@@ -26,12 +27,16 @@ template <class C> static constexpr fa_kernel describe_eight() {
             "FA_ENTRY(" #name "," #__VA_ARGS__ ")",                                                          \
             (fa::describe_eight<fa::hopper_eight_config<__VA_ARGS__>>()),                                    \
             fa::hopper_forward<fa::hopper_eight_config<__VA_ARGS__>>)
+#define FA_ENTRY_AMAX(name)                                                                                  \
+  FA_KERNEL(name, fa_kernel_amax, __launch_bounds__(FA_AMAX_THREADS), "FA_ENTRY_AMAX(" #name ")",            \
+            fa::describe_step(FA_STEP_CLEAR, FA_AMAX_THREADS), fa::clear_amax)
 
 FA_UNIT_BEGIN(hopper, eight)
 #ifdef FA_ONLY
 FA_ONLY
 #else
 #define FA_EIGHT FA_ENTRY
+#define FA_AMAX FA_ENTRY_AMAX
 #include "gpu/kernels/registry/hopper.def"
 #endif
 FA_UNIT_END(hopper, eight)

@@ -19,7 +19,7 @@ template <class T, bool EIGHT> struct hopper_element { typedef T type; };
 template <class T> struct hopper_element<T, true> { typedef e4m3 type; };
 
 template <class T_, int D_, kernel_kind KIND_, int GROUPS_, int BN_, bool APART_, int LAZY_ = 0,
-          bool VARLEN_ = true, int STAGES_ = 2, bool EIGHT_ = false>
+          bool VARLEN_ = true, int STAGES_ = 2, bool EIGHT_ = false, bool AMAX_ = false>
 struct hopper_forward_config : kernel_kind_traits<KIND_> {
   typedef T_ T; /* of O, and without EIGHT of Q, K and V */
   typedef typename hopper_mods_of<KIND_>::type MODS;
@@ -27,6 +27,7 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int D = D_, M_TILES = 1, GROUPS = GROUPS_, BN = BN_, STAGES = STAGES_;
   static constexpr bool APART = APART_, VARLEN = VARLEN_;
   static constexpr bool CACHE = false; /* hopper_cache_config has it */
+  static constexpr bool AMAX = AMAX_;  /* the largest P and O of the call are outputs */
   /* Q, K and V are e4m3, and a warpgroup multiplies by V transposed: three warps make that of what is loaded */
   static constexpr bool EIGHT = EIGHT_;
   typedef typename hopper_element<T_, EIGHT_>::type ELEMENT;

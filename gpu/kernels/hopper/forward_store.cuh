@@ -3,6 +3,7 @@
 #define FA_GPU_KERNELS_HOPPER_FORWARD_STORE_CUH
 
 #include "gpu/kernels/hopper/forward_softmax.cuh"
+#include "gpu/kernels/parts/amax.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/statistics.cuh"
 
@@ -75,13 +76,40 @@ FA_DEVICE void hopper_store_o_tile(const fa_hopper_params &p, const float (&o)[C
   }
 }
 
+/* The P of a row's largest score, whose exponential is 1. */
+template <class C>
+FA_DEVICE float hopper_largest_p(const fa_attention_params &p, const work_tile &work, const row_state &row,
+                                 float scale) {
+  return finish_row(p, work.head, row.max * scale, quad_sum(row.sum) * C::P_UNIT, 1.0f).factor;
+}
+
+/* Raises the call's largest P and O to those of the warp's rows. factor, largest_p: of a thread's two rows, of which the
+ * first is `row`; those that do not exist may hold anything. */
+template <class C>
+FA_DEVICE void hopper_raise_amax(const fa_kernel_amax &to, const float (&o)[C::D / 8][4],
+                                 const float (&factor)[2], const float (&largest_p)[2], int row, int n_rows,
+                                 int lane) {
+  amax_of_lane most;
+  FA_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    if (row + 8 * r >= n_rows) continue;
+    most.take_p(largest_p[r]);
+    FA_UNROLL
+    for (int n = 0; n < C::D / 8; ++n) {
+      FA_UNROLL
+      for (int e = 2 * r; e < 2 * r + 2; ++e) most.take_o(o[n][e] * factor[r]);
+    }
+  }
+  raise_amax(to, most, lane);
+}
+
 /* Normalises, and stores the warp's 16 rows of O and LSE. */
 template <class C>
 FA_DEVICE void hopper_epilogue(const fa_hopper_params &p, const float (&o)[C::D / 8][4],
                                const row_state (&rows)[2], const work_tile &work, int group, int thread) {
   const int warp = thread / 32, lane = thread % 32, row0 = work.row0 + 64 * group + 16 * warp;
   const hopper_descales descale = hopper_load_descales<C>(p.f, work);
-  float factor[2];
+  float factor[2], largest_p[2];
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int row = row0 + lane / 4 + 8 * r;
@@ -90,8 +118,11 @@ FA_DEVICE void hopper_epilogue(const fa_hopper_params &p, const float (&o)[C::D 
         finish_row(p.f, work.head, rows[r].max * scale, quad_sum(rows[r].sum) * C::P_UNIT,
                    C::DROPOUT ? p.f.dropout_scale : descale.values * C::P_UNIT);
     factor[r] = end.factor;
+    if constexpr (C::AMAX) largest_p[r] = hopper_largest_p<C>(p.f, work, rows[r], scale);
     if (lane % 4 == 0 && row < work.seq.len_q) store_global(hopper_lse(p.f, work, row), end.lse);
   }
+  if constexpr (C::AMAX)
+    hopper_raise_amax<C>(p.amax, o, factor, largest_p, row0 + lane / 4, work.seq.len_q, lane);
   if constexpr (C::DIRECT)
     hopper_store_o_rows<C>(p.f, o, factor, work, row0 + lane / 4, lane);
   else

@@ -29,6 +29,7 @@
  *   atomic_add4(p, v)           p[0..3] += v[0..3], each addition atomic; p 16-byte aligned
  *   atomic_add(p, x)            the same for one float
  *   atomic_add(p, n)            the same for one uint64_t, which wraps; p 8-byte aligned
+ *   atomic_max(p, x)            *p = max(*p, x), atomic; both are 0 or more, or NaN, which is more than any number
  *
  * Matrix operations of a warp
  *   ldmatrix_x4, ldmatrix_x4_trans

@@ -215,6 +215,16 @@ FA_DEVICE void atomic_add(uint64_t *p, uint64_t n, FA_FROM) {
   __atomic_fetch_add(static_cast<uint64_t *>(fa_simt_global(p, 8, true, FA_AT)), n, __ATOMIC_RELAXED);
 }
 
+FA_DEVICE void atomic_max(float *p, float x, FA_FROM) {
+  uint32_t bits, old;
+  fa_simt_global(p, 4, false, FA_AT);
+  uint32_t *to = static_cast<uint32_t *>(fa_simt_global(p, 4, true, FA_AT));
+  __builtin_memcpy(&bits, &x, 4);
+  old = __atomic_load_n(to, __ATOMIC_RELAXED);
+  while (old < bits &&
+         !__atomic_compare_exchange_n(to, &old, bits, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+
 FA_DEVICE uint32_t bytes_at_most(uint32_t word, int pair, uint32_t limit) {
   const uint32_t low = word >> 16 * pair & 0xff, high = word >> (16 * pair + 8) & 0xff;
   return (low <= (limit & 0xffff) ? 0x0000ffffu : 0) | (high <= limit >> 16 ? 0xffff0000u : 0);

@@ -247,6 +247,10 @@ FA_DEVICE void atomic_add(float *p, float x) {
 FA_DEVICE void atomic_add(uint64_t *p, uint64_t n) {
   asm volatile("red.global.add.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "l"(n) : "memory");
 }
+FA_DEVICE void atomic_max(float *p, float x) {
+  asm volatile("red.global.max.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(__float_as_uint(x))
+               : "memory");
+}
 FA_DEVICE void atomic_add4(float *p, const float (&v)[4]) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "f"(v[0]),

@@ -18,6 +18,13 @@ typedef struct fa_kernel_descales {
   int64_t batch, head; /* elements from one sequence's, and one head's, to the next */
 } fa_kernel_descales;
 
+/* Where the largest P and the largest |O| of a call go, one number each; NULL: nobody wants them. The kernels of a call raise
+ * them, which another has set to 0 before. */
+typedef struct fa_kernel_amax {
+  float *p, *o;
+} fa_kernel_amax;
+#define FA_AMAX_THREADS 32 /* of the one block that sets them to 0, and takes nothing else */
+
 /* A sequence has less than 2^30 rows and keys (checked by the host), so that int holds them and their sums.
  * Offsets into tensors are 64-bit. */
 typedef struct fa_attention_params {

@@ -24,6 +24,7 @@ typedef struct fa_hopper_params {
   fa_tensor_map q, k, v, o;
   fa_attention_params f;
   fa_tile_scheduler_params tiles;
+  fa_kernel_amax amax; /* only the kernels that have AMAX read it */
 } fa_hopper_params;
 
 /* Of the main backward kernels: those of the call's other kernels, and tensor maps. The maps have axes head_dim, row, head, batch. */

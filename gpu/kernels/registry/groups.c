@@ -61,7 +61,7 @@ typedef struct eight_append {
   fa_kernel_entry kernel;
 } eight_append;
 static eight_append eight_appends[N_EIGHT_APPENDS];
-static fa_kernel_entry appends[N_TYPES][2], gather, lists[N_LISTS]; /* appends: by chunks, by elements */
+static fa_kernel_entry appends[N_TYPES][2], gather, amax_clear, lists[N_LISTS]; /* appends: by chunks, by elements */
 
 static fa_memeff_kernel memeff_of(const fa_kernel *k) {
   return k ? (fa_memeff_kernel){entry_of(k), k->block_m, k->block_cols, k->n_threads, k->shared_bytes}
@@ -125,6 +125,7 @@ static void make_groups(void) {
     if (k->step == FA_STEP_APPEND_EIGHT && n < N_EIGHT_APPENDS)
       eight_appends[n++] = (eight_append){(fa_dtype)k->ability.cache_dtype, k->dtype, entry_of(k)};
   gather = entry_of(first(&fa_kernels_cache_gather, FA_STEP_GATHER));
+  amax_clear = entry_of(first(&fa_kernels_hopper_eight, FA_STEP_CLEAR));
   const fa_kernel_table *t = &fa_kernels_memeff_backward;
   for (const fa_kernel *k = t->v; k < t->v + t->n; ++k)
     if (k->step == FA_STEP_BY_KEYS && n_singles < MAX_SINGLES) singles[n_singles++] = memeff_of(k);
@@ -166,6 +167,10 @@ const fa_kernel_entry *fa_cache_append_eight_find(fa_dtype cache_dtype, fa_dtype
 
 const fa_kernel_entry *fa_cache_gather_find(void) {
   return is_type(FA_F16) ? &gather : NULL;
+}
+
+const fa_kernel_entry *fa_amax_clear_find(void) {
+  return is_type(FA_F16) ? &amax_clear : NULL;
 }
 
 const fa_kernel_entry *fa_flex_lists_find(fa_flex_lists_kernel which) {

@@ -18,6 +18,7 @@ extern "C" {
 typedef struct fa_kernel_ability {
   int bf16;     /* not f16; exactly */
   int eight;    /* q, k and v are e4m3, and bf16 says what o is; exactly */
+  int amax;     /* the largest P and O are outputs; exactly */
   int flex;     /* score_mod, mask_mod, block lists; exactly */
   int head_dim; /* the larger of q's and v's, a multiple of 8; of a kernel: the largest that it takes */
   int narrow;   /* the smaller; of a kernel: the least that it takes */
@@ -39,7 +40,7 @@ typedef struct fa_kernel_ability {
 
 /* Whether a kernel with ability k can do what is wanted. */
 static inline int fa_kernel_is_able(const fa_kernel_ability *k, const fa_kernel_ability *wanted) {
-  return k->bf16 == wanted->bf16 && k->eight == wanted->eight && k->flex == wanted->flex && k->v_in_k == wanted->v_in_k && k->cache_dtype == wanted->cache_dtype && wanted->head_dim <= k->head_dim &&
+  return k->bf16 == wanted->bf16 && k->eight == wanted->eight && k->amax == wanted->amax && k->flex == wanted->flex && k->v_in_k == wanted->v_in_k && k->cache_dtype == wanted->cache_dtype && wanted->head_dim <= k->head_dim &&
          wanted->head_dim >= k->least && wanted->narrow >= k->narrow && k->unaligned >= wanted->unaligned &&
          k->alibi >= wanted->alibi && k->softcap >= wanted->softcap && k->dropout >= wanted->dropout &&
          k->p_debug >= wanted->p_debug && k->bias >= wanted->bias &&
@@ -109,6 +110,7 @@ typedef enum fa_params_kind {
   FA_PARAMS_FLEX_LISTS,
   FA_PARAMS_FLEX_EXACT,
   FA_PARAMS_MERGE,
+  FA_PARAMS_AMAX,
   FA_N_PARAMS
 } fa_params_kind;
 

@@ -45,6 +45,7 @@ FA_PARAMS(fa_cache_gather_params, FA_PARAMS_CACHE_GATHER, 0, -1)
 FA_PARAMS(fa_flex_lists_params, FA_PARAMS_FLEX_LISTS, 0, offsetof(fa_flex_lists_params, call.flex))
 FA_PARAMS(fa_flex_exact_params, FA_PARAMS_FLEX_EXACT, 0, -1)
 FA_PARAMS(fa_merge_params, FA_PARAMS_MERGE, 0, -1)
+FA_PARAMS(fa_kernel_amax, FA_PARAMS_AMAX, 0, -1)
 #undef FA_PARAMS
 
 template <class P>

@@ -176,6 +176,9 @@ const fa_kernel_entry *fa_cache_append_eight_find(fa_dtype cache_dtype, fa_dtype
 /* The one that makes ordinary keys of a cache, with FA_CACHE_GATHER_THREADS. */
 const fa_kernel_entry *fa_cache_gather_find(void);
 
+/* The one that sets the largest P and O to 0, before others raise them: a block of FA_AMAX_THREADS. */
+const fa_kernel_entry *fa_amax_clear_find(void);
+
 /* Those that work block lists out; blocks have FA_FLEX_LISTS_THREADS and no shared memory. MASK is compiled for every
  * call's expressions, the others ahead of time. */
 typedef enum fa_flex_lists_kernel {
