@@ -26,7 +26,8 @@
  * KV cache (fa_forward_kvcache): 16-bit elements; head_dim a multiple of 8 up to 576, head_dim_v one up to 512;
  * softcap, ALiBi, every mask and packed queries; V as columns of K; no p_debug. The fast kernels are
  * those of head dims up to 256 that are the same for q and v. Caches of 8 bits (fa_inference.quantized) go with every mask,
- * softcap, ALiBi, sinks, splits, pages and packed queries; their head_dim is a multiple of 16 up to 256, and the same for v.
+ * softcap, ALiBi, sinks, splits, pages and packed queries; their head_dim is a multiple of 16 up to 256, and the same for v. So do
+ * caches of 4 bits (FA_E2M1), to which nothing is appended.
  * With a bias, dropout or flex, float32 or other head dims
  * the kernels of ordinary keys do the work, with what they take and without splits; of pages, of cache rows by
  * cache_batch_idx and beside packed queries they are given a copy of all keys in the workspace.
@@ -269,7 +270,11 @@ typedef struct fa_inference {
   bool quantized;              /* the caches are of cache_dtype, bytes that strides count. What is stored times its descale
                                   is the value: those of sequences and KV heads are fa_attention.k_descale and v_descale,
                                   with the strides there. Queries have 16 bits [false] */
-  fa_dtype cache_dtype;        /* of quantized caches: FA_E4M3, FA_E5M2 or FA_I8 [FA_E4M3] */
+  fa_dtype cache_dtype;        /* of quantized caches: FA_E4M3, FA_E5M2, FA_I8 or FA_E2M1 [FA_E4M3] */
+  const uint8_t *k_scales, *v_scales; /* of FA_E2M1, whose caches have two columns in a byte, the first in the low bits:
+                                         [cache_rows, slots, heads_kv, head_dim / 16], e4m3: every 16 columns share one, which
+                                         they are multiplied by besides. Not with n_new and descales_of_slots [NULL] */
+  fa_strides k_scales_stride, v_scales_stride; /* in bytes, as the caches' */
   bool descales_of_slots;      /* k_descale and v_descale are [cache_rows, slots, heads_kv], of where a key is stored:
                                   descale_batch_stride is from row to row, or page to page; not with n_new [false] */
   int64_t descale_slot_stride; /* elements from slot to slot; 0: one for all slots of a page, or row [0] */

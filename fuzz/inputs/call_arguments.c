@@ -166,6 +166,10 @@ static const argument arguments[] = {
     AT(FLAG, cache.mixed_rows),
     AT(POINTER, a.amax_p),
     AT(POINTER, a.amax_o),
+    AT(POINTER, cache.k_scales),
+    AT(POINTER, cache.v_scales),
+    STRIDES(cache.k_scales_stride),
+    STRIDES(cache.v_scales_stride),
 };
 enum { N_ARGUMENTS = sizeof arguments / sizeof *arguments };
 _Static_assert(N_ARGUMENTS <= 256, "a change has a byte for it");

@@ -1,6 +1,7 @@
 /* The kvcache family's problem and tensors to the arguments of fa_forward_kvcache. */
 #include "gpu/args/problem.h"
 
+#include "cases/tensors/nibbles.h"
 #include "gpu/call/check.h"
 #include "gpu/call/check_cache.h"
 
@@ -109,6 +110,19 @@ static const char *take_descales(const fa_problem *p, const fa_tensor *x, fa_att
   return NULL;
 }
 
+/* Of blocks of 16 columns. */
+static const char *take_scales(const fa_problem *p, const fa_tensor *x, int64_t slots, fa_inference *kv) {
+  const fa_tensor *k = &x[FA_T_K_SCALES], *v = &x[FA_T_V_SCALES];
+  const char *why = check_keys(p, k, FA_E4M3, slots, p->head_dim / FA_SCALED_BLOCK);
+  if (!why) why = check_keys(p, v, FA_E4M3, slots, p->head_dim_v / FA_SCALED_BLOCK);
+  if (why) return why;
+  kv->k_scales = (const uint8_t *)k->data;
+  kv->v_scales = (const uint8_t *)v->data;
+  kv->k_scales_stride = strides_of(k);
+  kv->v_scales_stride = strides_of(v);
+  return NULL;
+}
+
 /* Where an entry's keys are. */
 static const char *take_places(const fa_tensor *x, fa_inference *kv) {
   const char *why = check_ints(&x[FA_T_CACHE_SEQLENS], 1);
@@ -146,9 +160,10 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   const int64_t slots = kv->block_table ? kv->page_size : p->seqlen_k;
   const char *why = fa_args_outer_tensors(p, t, a);
   if (!why && a->cu_seqlens_q && !x[FA_T_CU_SEQLENS_Q].data) why = "cu_seqlens_q is missing";
-  const fa_dtype dtype = kv->mixed_rows ? FA_U8 : kv->quantized ? kv->cache_dtype : p->dtype;
+  const bool blocks = fa_cache_has_blocks(kv);
+  const fa_dtype dtype = kv->mixed_rows || blocks ? FA_U8 : kv->quantized ? kv->cache_dtype : p->dtype;
   if (!why) why = check_keys(p, &x[FA_T_K], dtype, slots, fa_cache_columns(a, kv));
-  if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V], dtype, slots, p->head_dim_v);
+  if (!why && !kv->v_in_k) why = check_keys(p, &x[FA_T_V], dtype, slots, p->head_dim_v / (blocks ? 2 : 1));
   if (!why && !kv->v_in_k && x[FA_T_K].shape[0] != x[FA_T_V].shape[0])
     why = "the caches of k and v differ in rows or pages";
   if (!why) why = take_places(x, kv);
@@ -156,6 +171,7 @@ const char *fa_args_cache_tensors(const fa_problem *p, const fa_tensors *t, fa_a
   if (!why && kv->rotary_dim > 0) why = take_rotary(p, x, kv);
   if (!why && kv->topk_indices) why = take_lists(p, x, a, kv);
   if (!why && kv->quantized && !kv->mixed_rows) why = take_descales(p, x, a, kv);
+  if (!why && blocks) why = take_scales(p, x, slots, kv);
   if (why) return why;
   a->cu_seqlens_q = (const int32_t *)x[FA_T_CU_SEQLENS_Q].data;
   kv->k_cache = x[FA_T_K].data;

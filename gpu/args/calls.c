@@ -103,6 +103,8 @@ static void place_cache(const fa_problem *p, const fa_attention *a, fa_inference
   kv->k_new = kv->v_new = memory;
   kv->k_cache_stride = fa_strides_dense(slots, p->heads_kv, p->head_dim);
   kv->v_cache_stride = fa_strides_dense(slots, p->heads_kv, p->head_dim_v);
+  kv->k_scales = kv->v_scales = (const uint8_t *)(const void *)memory;
+  kv->k_scales_stride = kv->v_scales_stride = fa_strides_dense(slots, p->heads_kv, 4);
   kv->k_new_stride = fa_strides_dense(kv->n_new, p->heads_kv, p->head_dim);
   kv->v_new_stride = fa_strides_dense(kv->n_new, p->heads_kv, p->head_dim_v);
 }

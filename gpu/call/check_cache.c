@@ -2,6 +2,7 @@
 #include "gpu/call/check_cache.h"
 
 #include "gpu/call/check.h"
+#include "gpu/kernels/params/cache.h"
 
 #include <stdlib.h>
 
@@ -143,7 +144,7 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
             fresh = fa_cache_new_bytes(a, kv);
   const int64_t slots = kv->block_table ? kv->page_size : a->seqlen_k, dim = a->head_dim,
                 cached_dim = fa_cache_columns(a, kv), dim_v = fa_attention_head_dim_v(a);
-  const bool put = kv->n_new > 0;
+  const bool put = kv->n_new > 0, blocks = fa_cache_has_blocks(kv);
   const int64_t batch = a->cu_seqlens_q ? 0 : a->batch, rows = a->cu_seqlens_q ? a->total_q : a->seqlen_q;
   if (status != FA_OK || a->batch == 0) return status;
   const struct {
@@ -154,7 +155,14 @@ fa_status fa_cache_check_tensors(const fa_attention *a, const fa_inference *kv, 
        {"k_cache", kv->k_cache, kv->k_cache_stride, kv->cache_rows, slots, a->heads_kv, cached_dim, cached,
         put}},
       {kv->cache_rows == 0 || kv->v_in_k,
-       {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv, dim_v, cached, put}},
+       {"v_cache", kv->v_cache, kv->v_cache_stride, kv->cache_rows, slots, a->heads_kv,
+        blocks ? cached_dim : dim_v, cached, put}},
+      {kv->cache_rows == 0 || !blocks,
+       {"k_scales", kv->k_scales, kv->k_scales_stride, kv->cache_rows, slots, a->heads_kv,
+        dim / FA_CACHE_SCALED, 1, false}},
+      {kv->cache_rows == 0 || !blocks,
+       {"v_scales", kv->v_scales, kv->v_scales_stride, kv->cache_rows, slots, a->heads_kv,
+        dim / FA_CACHE_SCALED, 1, false}},
       {false, {"k_new", kv->k_new, kv->k_new_stride, a->batch, kv->n_new, a->heads_kv, dim, fresh, false}},
       {kv->v_in_k,
        {"v_new", kv->v_new, kv->v_new_stride, a->batch, kv->n_new, a->heads_kv, dim_v, fresh, false}},

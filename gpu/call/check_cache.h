@@ -15,7 +15,9 @@ fa_status fa_cache_check_problem(const fa_attention *a, const fa_inference *kv, 
 fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv, fa_error *err);
 /* Of an element of the caches, and of new keys and values. */
 int fa_cache_element_bytes(const fa_attention *a, const fa_inference *kv);
-/* Elements of a row of k_cache: head_dim, or bytes where types are mixed. */
+/* Two numbers in a byte, and scales of blocks. */
+bool fa_cache_has_blocks(const fa_inference *kv);
+/* Elements of a row of k_cache: head_dim, or bytes where types are mixed, or two numbers are in one. */
 int64_t fa_cache_columns(const fa_attention *a, const fa_inference *kv);
 int fa_cache_new_bytes(const fa_attention *a, const fa_inference *kv);
 /* Checks pointers and strides of a call that passed the first check. */

@@ -1,4 +1,4 @@
-/* What calls over a cache of 8 bits may ask for. */
+/* What calls over a cache of 8 or 4 bits may ask for. */
 #include "gpu/call/check.h"
 #include "gpu/call/check_cache.h"
 #include "gpu/kernels/params/cache.h"
@@ -19,7 +19,9 @@ static const char *beyond(const fa_attention *a, const fa_inference *kv) {
              {a->bias != NULL, "a bias"},
              {a->dropout_p > 0, "dropout"},
              {a->flex != NULL, "expressions or block lists"},
-             {kv->descales_of_slots && kv->n_new > 0, "descales of slots and new keys at once"}};
+             {kv->descales_of_slots && kv->n_new > 0, "descales of slots and new keys at once"},
+             {kv->cache_dtype == FA_E2M1 && kv->n_new > 0, "new keys in FA_E2M1"},
+             {kv->cache_dtype == FA_E2M1 && kv->descales_of_slots, "descales of slots in FA_E2M1"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i)
     if (all[i].wanted) return all[i].what;
   return NULL;
@@ -66,8 +68,10 @@ fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv
   if (kv->mixed_rows && !kv->quantized)
     return fa_fail(err, FA_ERR_INPUT, "mixed_rows: of quantized caches alone");
   if (!kv->quantized) return FA_OK;
-  if (kv->cache_dtype != FA_E4M3 && kv->cache_dtype != FA_E5M2 && kv->cache_dtype != FA_I8)
-    return fa_fail(err, FA_ERR_INPUT, "cache_dtype: a quantized cache is of FA_E4M3, FA_E5M2 or FA_I8");
+  if (kv->cache_dtype != FA_E4M3 && kv->cache_dtype != FA_E5M2 && kv->cache_dtype != FA_I8 &&
+      kv->cache_dtype != FA_E2M1)
+    return fa_fail(err, FA_ERR_INPUT,
+                   "cache_dtype: a quantized cache is of FA_E4M3, FA_E5M2, FA_I8 or FA_E2M1");
   const char *what = kv->mixed_rows ? beyond_mixed(a, kv) : beyond(a, kv);
   if (what)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with %s",
@@ -75,8 +79,13 @@ fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv
   return check_descales(a, kv, err);
 }
 
+bool fa_cache_has_blocks(const fa_inference *kv) {
+  return kv->quantized && kv->cache_dtype == FA_E2M1;
+}
+
 int64_t fa_cache_columns(const fa_attention *a, const fa_inference *kv) {
   const int64_t v = fa_attention_head_dim_v(a);
+  if (fa_cache_has_blocks(kv)) return a->head_dim / 2;
   return kv->mixed_rows ? v + v / FA_CACHE_MIXED_TILE * 4 + (a->head_dim - v) * 2 : a->head_dim;
 }
 

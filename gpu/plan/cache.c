@@ -39,7 +39,16 @@ static bool are_bytes_aligned(const void *data, fa_strides s) {
   return (uintptr_t)data % 16 == 0 && s.batch % 16 == 0 && s.row % 16 == 0 && s.head % 16 == 0;
 }
 
+/* The four scales of 64 columns are read at once. */
+static bool are_scales_aligned(const fa_attention *a, const void *data, fa_strides s) {
+  return a->head_dim % 64 == 0 && (uintptr_t)data % 4 == 0 && s.batch % 4 == 0 && s.row % 4 == 0 &&
+         s.head % 4 == 0;
+}
+
 static bool is_cache_aligned(const fa_attention *a, const fa_inference *kv, const void *data, fa_strides s) {
+  if (fa_cache_has_blocks(kv) && !(are_scales_aligned(a, kv->k_scales, kv->k_scales_stride) &&
+                                   are_scales_aligned(a, kv->v_scales, kv->v_scales_stride)))
+    return false;
   return kv->quantized ? are_bytes_aligned(data, s) : fa_cache_is_aligned(a, data, s);
 }
 
@@ -72,6 +81,11 @@ static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cac
   }
   if (rotates_queries(a, kv)) p->q_stride = fa_kernel_strides_of(queries_stride(a), true);
   if (kv->quantized) p->descale = descales_of(a, kv);
+  if (fa_cache_has_blocks(kv))
+    p->block_scales = (fa_cache_block_scales){.k = kv->k_scales,
+                                              .v = kv->v_scales,
+                                              .k_stride = fa_kernel_strides_of(kv->k_scales_stride, true),
+                                              .v_stride = fa_kernel_strides_of(kv->v_scales_stride, true)};
 }
 
 static void fill_part(const fa_attention *a, fa_cache_append_params *p, int part, const void *from,
@@ -184,10 +198,11 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
   const fa_cache_kernel *k = fa_cache_kernel_of(a, kv, out->aligned, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;
   out->is_hopper = fa_latent_is(k);
-  out->name = out->is_hopper           ? "hopper_latent"
-              : k->ability.large       ? kv->mixed_rows ? "cache_mixed" : "cache_large"
-              : k->ability.cache_dtype ? "cache_eight"
-                                       : "cache_forward";
+  out->name = out->is_hopper            ? "hopper_latent"
+              : k->ability.large        ? kv->mixed_rows ? "cache_mixed" : "cache_large"
+              : fa_cache_has_blocks(kv) ? "cache_four"
+              : k->ability.cache_dtype  ? "cache_eight"
+                                        : "cache_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);
   const uint16_t *rotated = add_append(call, out);
   if (fa_attention_is_empty(a)) return FA_OK;

@@ -111,13 +111,19 @@ static int64_t columns_of_key(const fa_call *call) {
   return call->a->head_dim + (has_v_in_k(call->cache) ? 0 : fa_attention_head_dim_v(call->a));
 }
 
+/* Of so many columns of a cache of a type, 0: of 16 bits. */
+static int64_t bytes_of_columns(int64_t columns, int cache_dtype) {
+  if (cache_dtype == FA_E2M1) return columns / 2 + columns / FA_CACHE_SCALED;
+  return columns * (cache_dtype ? 1 : 2);
+}
+
 static fa_cache_work work_of(const fa_call *call, const fa_cache_kernel *k) {
   const fa_attention *a = call->a;
   const bool is_latent = fa_latent_is(k);
   return (fa_cache_work){
       .tiles = fa_cache_tiles(a, call->cache, k->block_m),
       .key_blocks = fa_blocks_of(has_lists(call->cache) ? call->cache->topk : a->seqlen_k, k->block_n),
-      .block_bytes = (int64_t)k->block_n * columns_of_key(call) * (k->ability.cache_dtype ? 1 : 2),
+      .block_bytes = k->block_n * bytes_of_columns(columns_of_key(call), k->ability.cache_dtype),
       .n_processors = call->n_processors,
       .blocks_per_processor = k->blocks_per_processor,
       .sharing = is_latent ? row_blocks(a, call->cache, k->block_m) : 1,

@@ -133,6 +133,22 @@ static void test_quantized(void) {
   BAD((eight(&kv), kv.k_cache = NULL), INPUT, "k_cache");
 }
 
+static void four(fa_inference *kv) {
+  kv->quantized = true;
+  kv->cache_dtype = FA_E2M1;
+  kv->k_scales = kv->v_scales = (const uint8_t *)(const void *)slopes;
+  kv->k_scales_stride = kv->v_scales_stride = fa_strides_dense(64, 2, 4);
+}
+
+static void test_four_bits(void) {
+  BAD((four(&kv), append(&kv, 1)), UNSUPPORTED, "quantized caches: not together with new keys in FA_E2M1");
+  BAD((four(&kv), kv.descales_of_slots = true, a.k_descale = a.v_descale = slopes), UNSUPPORTED,
+      "descales of slots in FA_E2M1");
+  BAD((four(&kv), a.dtype = FA_F32), UNSUPPORTED, "quantized caches: not together with dtype f32");
+  BAD((four(&kv), kv.k_scales = NULL), INPUT, "k_scales is NULL");
+  BAD((four(&kv), kv.v_scales_stride.row = -8), INPUT, "v_scales: row stride -8");
+}
+
 static void test_sizes(void) {
   BAD(a.batch = -1, INPUT, "batch = -1: at least 0");
   BAD(a.heads_q = 3, INPUT, "heads_q = 3 is no multiple of heads_kv = 2");
@@ -353,6 +369,7 @@ int main(void) {
   test_features();
   test_lists();
   test_quantized();
+  test_four_bits();
   test_sizes();
   test_tensors();
   test_plans();

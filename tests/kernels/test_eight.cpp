@@ -1,10 +1,11 @@
-/* Conversions of 8 bits as the kernels make them: every pattern to elements, and numbers around every step to bytes, against
- * cases/base/dtype.h. */
+/* Conversions of 8 and 4 bits as the kernels make them: every pattern to elements, and numbers around every step to bytes,
+ * against cases/base/dtype.h. */
 extern "C" {
 #include "cases/base/dtype.h"
 #include "tests/support/check.h"
 }
 #include "gpu/kernels/parts/narrow.cuh"
+#include "gpu/kernels/parts/nibbles.cuh"
 
 #include <math.h>
 #include <string.h>
@@ -23,6 +24,19 @@ template <class E> static void check_widened(fa_dtype dtype) {
     CHECK_MSG(same(high_half(halves, f16()), value), "%s %#x as f16", fa_dtype_name(dtype), i);
     CHECK_MSG(same(low_half(others, bf16()), value) && same(high_half(others, bf16()), value), "%s %#x as bf16",
               fa_dtype_name(dtype), i);
+  }
+}
+
+/* Every number of 4 bits in every place of a word, times every scale; the others are as different as they can be. */
+template <class T> static void check_unpacked(T t, fa_dtype dtype) {
+  for (uint32_t i = 0; i < 256 * 16 * 8; ++i) {
+    const uint8_t scale = static_cast<uint8_t>(i & 0xff), number = static_cast<uint8_t>(i >> 8 & 0xf);
+    const uint32_t place = i >> 12, others = (number ^ 0xfu) * 0x11111111u & ~(0xfu << 4 * place);
+    const vec4 got = unpacked(others | static_cast<uint32_t>(number) << 4 * place, block_scale(scale), t);
+    const uint32_t word = place < 2 ? got.x : place < 4 ? got.y : place < 6 ? got.z : got.w;
+    const double want = static_cast<double>(fa_e2m1_to_f32(number)) * fa_load(FA_E4M3, &scale);
+    CHECK_MSG(same(place % 2 ? high_half(word, t) : low_half(word, t), want), "e2m1 %#x in place %u, times %#x, as %s", number,
+              place, scale, fa_dtype_name(dtype));
   }
 }
 
@@ -57,6 +71,8 @@ int main(void) {
   check_widened<e4m3>(FA_E4M3);
   check_widened<e5m2>(FA_E5M2);
   check_widened<i8>(FA_I8);
+  check_unpacked(f16(), FA_F16);
+  check_unpacked(bf16(), FA_BF16);
   check_narrowed<e4m3>();
   check_narrowed<e5m2>();
   check_narrowed<i8>();

@@ -24,7 +24,8 @@ import work  # noqa: E402
 
 FILES = [f"cases/{name}.json" for name in ("causal", "window", "edge", "prefill", "gqa", "varlen", "dropout", "alibi", "softcap",
                                            "headdim", "offset", "memeff", "kvcache", "kvcache_mods", "hopper", "flex", "masks", "merge", "sinks", "mla", "topk",
-                                           "kvcache_large", "hopper_cache", "quantized", "quantized_cache", "mixed_cache", "mixed", "amax")]
+                                           "kvcache_large", "hopper_cache", "quantized", "quantized_cache", "mixed_cache", "mixed", "amax",
+                                           "four_bit_cache")]
 # Mutant -> why no case can distinguish it from the kernels without a bug.
 EQUIVALENT = {}
 JUDGED = []  # options that say by whom

@@ -1,4 +1,4 @@
-/* Attention over a KV cache of 8 bits: the lines FA_EIGHT of gpu/kernels/registry/cache.def, or the one in FA_ONLY. */
+/* Attention over a KV cache of 8 or 4 bits: the lines FA_EIGHT of gpu/kernels/registry/cache.def, or the one in FA_ONLY. */
 #include "gpu/kernels/cache/forward.cuh"
 #include "gpu/kernels/registry/unit.cuh"
 

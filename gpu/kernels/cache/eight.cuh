@@ -23,7 +23,7 @@ struct cache_scales {
 };
 template <class C> FA_DEVICE cache_scales scales_of(const fa_cache_params &p, const cache_work_tile &work) {
   cache_scales s = {p.scale, p.scale_log2, 1.0f};
-  if (!C::EIGHT || p.descale.of_slots) return s;
+  if (!C::DESCALED || p.descale.of_slots) return s;
   const int64_t at = work.batch * p.descale.stride.batch + work.kv_head * p.descale.stride.head;
   const float k = p.descale.k ? load_global(p.descale.k + at) : 1.0f;
   s.score = multiply(s.score, k);

@@ -6,7 +6,7 @@
  *               for another until the epilogue, which combines their parts.
  *   many rows   Every warp has 16 rows of its own, and all warps share the pipeline.
  *
- * A cache of 8 bits: eight.cuh.
+ * A cache of 8 bits: eight.cuh; of 4 bits: four.cuh.
  *
  * Columns from head_dim to D are zeros in shared memory and exist nowhere else. */
 #ifndef FA_GPU_KERNELS_CACHE_FORWARD_CUH
@@ -15,6 +15,7 @@
 #include "gpu/kernels/cache/eight.cuh"
 #include "gpu/kernels/cache/forward_scores.cuh"
 #include "gpu/kernels/cache/forward_store.cuh"
+#include "gpu/kernels/cache/four.cuh"
 
 namespace fa {
 
@@ -176,7 +177,7 @@ FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2
   const int col = key0 + lane % 4 * 2;
   const bool modified = cache_scores_are_modified<C>(p);
   float s[C::KEYS / 8][4] = {};
-  constexpr int WIDTH = cache_tile_copy<C>::WIDTH;
+  constexpr int WIDTH = C::FOUR ? C::D : cache_tile_copy<C>::WIDTH;
   if constexpr (C::EIGHT)
     cache_gemm_qk_of_bytes<C>(s, q, first_b<WIDTH>(stage, lane));
   else
@@ -201,7 +202,7 @@ FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2
 /* All threads: what a block's rows get from its keys, which there are, as its warps' parts in shared memory. */
 template <class C>
 FA_DEVICE void cache_forward_parts(const fa_cache_params &p, const cache_work_tile &work, int thread, int warp, int lane) {
-  const uint32_t stages = shared_base() + thread / C::TEAM * C::PIPELINE_BYTES;
+  const uint32_t tiles = shared_base() + thread / C::TEAM * C::PIPELINE_BYTES, stages = tiles + C::UNPACKED_BYTES;
   const cache_source<C> from = find_cache_source<C>(p, work, cache_tile_copy<C>::chunk(thread));
   const int first_key = work.first_block * C::BN + thread / C::TEAM * C::KEYS;
   cache_pages<C> pages = no_pages<C>(from);
@@ -230,8 +231,12 @@ FA_DEVICE void cache_forward_parts(const fa_cache_params &p, const cache_work_ti
   for (int key0 = first_key; key0 < work.hi; key0 += C::BN) {
     cp_async_wait<C::STAGES - 1>();
     sync_team<C>(); /* the stage has arrived for the whole team */
+    if constexpr (C::FOUR) {
+      unpack_stage<C>(tiles, stage, thread);
+      sync_team<C>();
+    }
     if (key0 < any.hi && key0 + C::KEYS > any.lo)
-      cache_mainloop_step<C>(o, state, q, p, work, scales, rows, all, stage, key0, lane);
+      cache_mainloop_step<C>(o, state, q, p, work, scales, rows, all, C::FOUR ? tiles : stage, key0, lane);
     sync_team<C>(); /* the whole team is done with the stage */
     const int next = key0 + C::STAGES * C::BN;
     load_stage<C>(stage, p, from, pages, next, work.lo, work.hi, thread);

@@ -9,38 +9,45 @@ namespace fa {
 
 enum cache_shape { few_rows, many_rows };
 
-/* Whether an element of a cache is a byte: E, or void where the cache has the elements' type. */
-template <class E> struct cache_element { static constexpr bool EIGHT = true; typedef uint8_t stored; };
-template <> struct cache_element<void> { static constexpr bool EIGHT = false; typedef uint16_t stored; };
+/* Whether an element of a cache is a byte, or half of one: E, or void where the cache has the elements' type. */
+template <class E> struct cache_element { static constexpr bool EIGHT = true, FOUR = false; typedef uint8_t stored; };
+template <> struct cache_element<void> { static constexpr bool EIGHT = false, FOUR = false; typedef uint16_t stored; };
+template <> struct cache_element<e2m1> { static constexpr bool EIGHT = false, FOUR = true; typedef uint8_t stored; };
 
 /* T: f16 or bf16. D: of the tiles, head_dim rounded up to a power of 2. GENERAL: chosen at run time by the
  * parameters: unaligned rows, softcap and ALiBi. BLOCKS: so many times the warps and the shared memory, for few
  * rows. PAGED: there may be a page table. E: of a cache of 8 bits: e4m3, e5m2 or i8. Such tiles are bytes in shared memory
- * too, and become elements where fragments are made of them. */
+ * too, and become elements where fragments are made of them. Of 4 bits, e2m1: stages are what the cache holds, of which a
+ * team makes tiles of elements (four.cuh). */
 template <class T_, int D_, cache_shape SHAPE, bool GENERAL_, int BLOCKS = 1, bool PAGED_ = true, class E_ = void>
 struct cache_config {
   typedef T_ T;
   typedef E_ E;
   typedef typename cache_element<E_>::stored stored;
-  static constexpr bool EIGHT = cache_element<E_>::EIGHT;
+  static constexpr bool EIGHT = cache_element<E_>::EIGHT, FOUR = cache_element<E_>::FOUR, DESCALED = EIGHT || FOUR;
   static constexpr int D = D_;
   static constexpr bool GENERAL = GENERAL_, PAGED = PAGED_, FEW = SHAPE == few_rows;
   static constexpr int WARPS = BLOCKS * (FEW && D > 128 ? 2 : 4), THREADS = 32 * WARPS;
   static constexpr int BM = FEW ? 16 : 16 * WARPS;
   static constexpr int TEAM = FEW ? 32 : THREADS, TEAMS = THREADS / TEAM; /* threads that share a pipeline */
   static constexpr int KEYS = FEW ? (D <= 64 ? 32 : 16) : (D > 128 ? 32 : 64), BN = KEYS * TEAMS;
-  static constexpr int ROW_BYTES = D * static_cast<int>(sizeof(stored)), TILE_BYTES = KEYS * ROW_BYTES;
+  static constexpr int ROW_BYTES = D * (EIGHT ? 1 : 2), TILE_BYTES = KEYS * ROW_BYTES;
   /* Of 8 bits the tiles are followed by the descales of their keys, and those of their values; and tiles begin on the
-   * longest rows. */
-  static constexpr int STAGE_BYTES = 2 * TILE_BYTES + (EIGHT ? (8 * KEYS + 255) / 256 * 256 : 0);
+   * longest rows. Of 4 bits the numbers are followed by the scales of their blocks, and a pipeline begins with two tiles. */
+  static constexpr int STAGE_BYTES =
+      FOUR ? KEYS * (D + D / 8) : 2 * TILE_BYTES + (EIGHT ? (8 * KEYS + 255) / 256 * 256 : 0);
+  static constexpr int UNPACKED_BYTES = FOUR ? 2 * TILE_BYTES : 0;
   /* Where registers are short, each warp keeps its Q fragments in shared memory, after the pipelines. */
   static constexpr bool Q_IN_SHARED = D > 128 && (GENERAL || !FEW);
   static constexpr int Q_WARP_BYTES = Q_IN_SHARED ? 16 * D * 2 : 0;
   /* Of 256 columns of 8 bits three blocks of two warps find room, which make elements of bytes all the while. */
-  static constexpr int ROOM = EIGHT && Q_IN_SHARED ? 72 * 1024 - WARPS * Q_WARP_BYTES : BLOCKS * 96 * 1024;
-  static constexpr int STAGES = Q_IN_SHARED && !EIGHT ? 2 : FEW ? ROOM / (TEAMS * STAGE_BYTES) : 3;
-  static constexpr int PIPELINE_BYTES = STAGES * STAGE_BYTES, Q_AT = TEAMS * PIPELINE_BYTES,
+  static constexpr int ROOM = EIGHT && Q_IN_SHARED ? 72 * 1024 - WARPS * Q_WARP_BYTES
+                                                   : BLOCKS * 96 * 1024 - (FOUR ? WARPS * Q_WARP_BYTES : 0);
+  static constexpr int STAGES =
+      Q_IN_SHARED && !DESCALED ? 2 : FEW ? (ROOM / TEAMS - UNPACKED_BYTES) / STAGE_BYTES : 3;
+  static constexpr int PIPELINE_BYTES = UNPACKED_BYTES + STAGES * STAGE_BYTES, Q_AT = TEAMS * PIPELINE_BYTES,
                        SHARED_BYTES = Q_AT + WARPS * Q_WARP_BYTES;
+  static_assert(PIPELINE_BYTES % (FOUR ? ROW_BYTES : 1) == 0, "tiles begin on the longest rows");
   static_assert(D % 64 == 0 && (D & (D - 1)) == 0, "rows are copied by 128 bytes");
   static_assert(SHARED_BYTES <= BLOCKS * 99 * 1024, "devices of compute capability 8.6 have no more");
   /* In the epilogue: a warp's 16 rows of O, not normalised, each followed by its maximum and its sum. A row

@@ -152,7 +152,7 @@ FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &w
     cache_joined_row<C> w;
     join_parts<C>(w, row, scale_log2);
     const finished_row end = finish_cache_row<C>(p, at.head, w.max * scale, w.sum);
-    const float factor = C::EIGHT ? multiply(end.factor, scales.value) : end.factor;
+    const float factor = C::DESCALED ? multiply(end.factor, scales.value) : end.factor;
     TO::columns(p, work, row, at, chunk * 8, joined_columns<C>(w, chunk * 8, factor),
                 joined_columns<C>(w, chunk * 8 + 4, factor));
     if (chunk == 0) TO::lse(p, work, row, at, end.lse);

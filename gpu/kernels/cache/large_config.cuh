@@ -15,7 +15,7 @@ template <class T_, cache_shape SHAPE, bool V_IN_K_, class STORED = uint16_t> st
   typedef T_ T;
   typedef STORED stored;
   static constexpr bool MIXED = sizeof(STORED) == 1;
-  static constexpr bool EIGHT = false;
+  static constexpr bool EIGHT = false, FOUR = false;
   static constexpr int D = 576, DV = 512; /* the largest head dims */
   static constexpr bool PAGED = true, GENERAL = true, FEW = SHAPE == few_rows, V_IN_K = V_IN_K_;
   static constexpr int WARPS = FEW ? 4 : 8, THREADS = 32 * WARPS, TEAM = THREADS;

@@ -15,7 +15,7 @@ namespace fa {
 /* A thread's share of a tile: rows first_row(), first_row() + ROWS_AT_ONCE, ...; of each row, chunk chunk()
  * of every 128 bytes. */
 template <class C> struct cache_tile_copy {
-  static constexpr int CHUNK = 16 / static_cast<int>(sizeof(typename C::stored)); /* elements */
+  static constexpr int STORED = 16 / static_cast<int>(sizeof(typename C::stored)), CHUNK = C::FOUR ? 32 : STORED; /* elements */
   static constexpr int WIDTH = C::D * 8 / CHUNK; /* of the tile, in 16 bits */
   static constexpr int CHUNKS = WIDTH < 64 ? WIDTH / 8 : 8, PARTS = WIDTH / 8 / CHUNKS;
   static constexpr int ROWS_AT_ONCE = C::TEAM / CHUNKS, ROWS = C::KEYS / ROWS_AT_ONCE;
@@ -41,7 +41,7 @@ template <class C> struct cache_source {
 template <class C>
 FA_DEVICE cache_source<C> find_cache_source(const fa_cache_params &p, const cache_work_tile &work, int chunk) {
   typedef const typename C::stored *pointer;
-  const int batch = work.batch, column = chunk * cache_tile_copy<C>::CHUNK;
+  const int batch = work.batch, column = chunk * cache_tile_copy<C>::STORED;
   cache_source<C> s;
   s.k = reinterpret_cast<pointer>(p.k) + work.seq.k_row * p.k_stride.row + work.kv_head * p.k_stride.head + column;
   s.v = reinterpret_cast<pointer>(p.v) + work.seq.k_row * p.v_stride.row + work.kv_head * p.v_stride.head + column;
@@ -120,7 +120,7 @@ FA_DEVICE void load_descales(uint32_t to, const fa_cache_params &p, const cache_
 /* Loads the tiles of keys key0.. and of their values to stage and stage + C::TILE_BYTES. Keys outside [lo,
  * hi) become zeros and are not read: a NaN there would reach O even though its P is 0. */
 template <class C>
-FA_DEVICE void load_stage(uint32_t stage, const fa_cache_params &p, const cache_source<C> &from,
+FA_DEVICE void load_tiles(uint32_t stage, const fa_cache_params &p, const cache_source<C> &from,
                           const cache_pages<C> &pages, int key0, int lo, int hi, int thread) {
   typedef cache_tile_copy<C> copy;
   const int n_chunks = p.head_dim / copy::CHUNK - copy::chunk(thread);
@@ -156,6 +156,20 @@ FA_DEVICE void load_stage(uint32_t stage, const fa_cache_params &p, const cache_
     }
   }
   if (C::EIGHT) load_descales<C>(stage_descales<C>(stage), p, from, key0, lo, hi, thread);
+}
+
+/* The same of a cache of 4 bits: four.cuh. */
+template <class C>
+FA_DEVICE void load_packed(uint32_t stage, const fa_cache_params &p, const cache_source<C> &from,
+                           const cache_pages<C> &pages, int key0, int lo, int hi, int thread);
+
+template <class C>
+FA_DEVICE void load_stage(uint32_t stage, const fa_cache_params &p, const cache_source<C> &from,
+                          const cache_pages<C> &pages, int key0, int lo, int hi, int thread) {
+  if constexpr (C::FOUR)
+    load_packed<C>(stage, p, from, pages, key0, lo, hi, thread);
+  else
+    load_tiles<C>(stage, p, from, pages, key0, lo, hi, thread);
 }
 
 /* The prologue: fills all stages, one group of copies each, from the tiles at first_key, first_key + C::BN,

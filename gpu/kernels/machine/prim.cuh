@@ -46,6 +46,7 @@
  *   pack2(lo, hi, T())          two f32 rounded to nearest into one register
  *   pack4(a, b, c, d, e4m3())   four of them, of which a is in the lowest byte; beyond 448: 448
  *   widen2(bytes, E(), T())     the two lowest bytes of a register, e4m3, e5m2 or i8, as two elements; exact
+ *   multiply2(x, y, f16())      the products of two pairs of f16, rounded to nearest
  *   pick_bytes(a, b, which)     four of the eight bytes of a and b, a's lowest is number 0: `which` has the number of
  *                               each in 4 bits, the lowest byte's lowest
  *   low_half(x, T()), high_half(x, T())
@@ -76,6 +77,7 @@ struct f32 {};
 struct e4m3 {};
 struct e5m2 {};
 struct i8 {};
+struct e2m1 {}; /* two to a byte */
 
 struct alignas(16) vec4 { /* 8 elements */
   uint32_t x, y, z, w;

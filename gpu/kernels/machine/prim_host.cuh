@@ -186,6 +186,10 @@ FA_DEVICE float high_half(uint32_t x, bf16) {
   return as_float(x & 0xffff0000u);
 }
 
+FA_DEVICE uint32_t multiply2(uint32_t x, uint32_t y, f16 t) {
+  return pack2(low_half(x, t) * low_half(y, t), high_half(x, t) * high_half(y, t), t);
+}
+
 /* red.global.add.f32 flushes subnormal inputs and results to zeros of the same sign, whatever the compiler
  * flags. */
 inline float flush_subnormal(float x) {

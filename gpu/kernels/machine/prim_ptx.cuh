@@ -241,6 +241,12 @@ FA_DEVICE float high_half(uint32_t x, bf16) {
   return as_float(x & 0xffff0000u);
 }
 
+FA_DEVICE uint32_t multiply2(uint32_t x, uint32_t y, f16) {
+  uint32_t r;
+  asm("mul.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
+  return r;
+}
+
 FA_DEVICE void atomic_add(float *p, float x) {
   asm volatile("red.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "f"(x) : "memory");
 }

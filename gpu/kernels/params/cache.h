@@ -37,9 +37,16 @@ typedef struct fa_cache_descales {
   int of_slots;
 } fa_cache_descales;
 
+/* Of caches of 4 bits: an e4m3 scale for every 16 columns, where the numbers themselves are. Strides count bytes. */
+typedef struct fa_cache_block_scales {
+  const uint8_t *k, *v;
+  fa_kernel_strides k_stride, v_stride;
+} fa_cache_block_scales;
+#define FA_CACHE_SCALED 16 /* columns */
+
 /* A sequence has less than 2^30 rows and keys (checked by the host); offsets are 64-bit. */
 typedef struct fa_cache_params {
-  const uint16_t *q, *k, *v; /* f16 or bf16 patterns; k and v of 8 bits, or rows of k that mix types (gpu/fa.h,
+  const uint16_t *q, *k, *v; /* f16 or bf16 patterns; k and v of 8 or 4 bits, or rows of k that mix types (gpu/fa.h,
                                 mixed_rows): bytes, which their strides count */
   uint16_t *o;
   float *lse; /* natural logarithm */
@@ -87,7 +94,8 @@ typedef struct fa_cache_params {
   const int32_t *topk_length;  /* [batch]: of whose lists only so many first entries count; NULL: all */
   int64_t topk_batch_stride;   /* elements from one sequence's first list to the next one's; packed queries: 0 */
   int topk;
-  fa_cache_descales descale; /* only the kernels of caches of 8 bits read it */
+  fa_cache_descales descale; /* only the kernels of caches of 8 and 4 bits read it */
+  fa_cache_block_scales block_scales; /* only those of 4 */
 } fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less

@@ -29,7 +29,7 @@ typedef struct fa_kernel_ability {
   int mask_bits;   /* a bit for every pair */
   int sinks;
   int large;       /* over a cache: two head dims, V in K, or lists of keys */
-  int cache_dtype; /* over a cache: FA_E4M3, FA_E5M2 or FA_I8, where it is of 8 bits, else 0; exactly */
+  int cache_dtype; /* over a cache: FA_E4M3, FA_E5M2, FA_I8 or FA_E2M1, where it is of these, else 0; exactly */
   int v_in_k;      /* over a cache: V is the first columns of K; exactly */
   int pairs;       /* over a cache: query heads of a KV head in multiples of 128; of a kernel: it asks for that */
   int varlen;      /* sequences of lengths of their own, by cu_seqlens, seqused_k or leftpad_k */

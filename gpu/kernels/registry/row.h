@@ -82,9 +82,12 @@ template <class T> static constexpr fa_dtype dtype_of() {
   return std::is_same<T, f32>::value ? FA_F32 : std::is_same<T, f16>::value ? FA_F16 : FA_BF16;
 }
 
-/* Of a cache of 8 bits. */
+/* Of a cache of 8 or 4 bits. */
 template <class E> static constexpr fa_dtype dtype_of_bytes() {
-  return std::is_same<E, e4m3>::value ? FA_E4M3 : std::is_same<E, e5m2>::value ? FA_E5M2 : FA_I8;
+  return std::is_same<E, e4m3>::value   ? FA_E4M3
+         : std::is_same<E, e5m2>::value ? FA_E5M2
+         : std::is_same<E, e2m1>::value ? FA_E2M1
+                                        : FA_I8;
 }
 
 /* Of one for elements T and any head dims, that can do all that its family can. */

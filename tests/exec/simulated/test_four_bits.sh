@@ -20,7 +20,7 @@ cases=$root/cases/four_bit_cache.json
 judge "$sixteen" wgmma run --cases "$cases"
 expect exits 0
 expect says 'failed:0'
-expect lines '^PASS' 20 # a program without sinks, and with elements of 16 bits in its products
+expect lines '^PASS' 26 # a program without sinks, and with elements of 16 bits in its products
 judge "$sixteen, \"v_descaled\": \"bf16\"" wgmma,v_descaled=bf16 run --cases "$cases" --filter '^(tensor|head)$'
 expect exits 0
 judge "$sixteen, \"o_descaled_late\": true" wgmma,o_descaled_late=1 run --cases "$cases" --filter '^(tensor|head)$'
@@ -67,7 +67,9 @@ expect grep -qa '"pages/k":{"dtype":"F4"' four.safetensors
 run "$verify" check four.safetensors --no-progress --color never
 expect exits 0
 for backend in host host:hopper; do
-  run "$verify" run --cases "$cases" --filter '^tensor$' --backend $backend -v
-  expect says 'caches in e2m1 (quantized)'
+  run "$verify" run --cases "$cases" --filter '^(tensor|f32)$' --backend $backend -v
+  expect exits 0
+  expect says 'PASS tensor'
+  expect says 'quantized caches: not together with dtype f32'
 done
 done_checking
