@@ -196,8 +196,9 @@ typedef struct fa_attention {
   const float *q_descale, *k_descale, *v_descale; /* of e4m3: one positive number for each sequence and KV head, whose
                              queries share it; NULL: 1 [NULL] */
   int64_t descale_batch_stride, descale_head_stride; /* elements of these; both 0: one number for all [0, 0] */
-  float *amax_p, *amax_o; /* of e4m3, both or neither: [1], written: the largest P over all sequences, heads and rows, of a
-                             softmax divided by its sum, and the largest |O| before it is rounded; 0 without keys [NULL] */
+  float *amax_p, *amax_o; /* of e4m3, and over caches of 8 and 4 bits, both or neither: [1], written: the largest P over all
+                             sequences, heads and rows, of a softmax divided by its sum, and the largest |O| before it is
+                             rounded; 0 without keys [NULL] */
   bool check_device_data; /* also read cu_seqlens, seqused_k, leftpad_k and a cache's integers back and check
                              them: waits for the stream, so for debugging [false] */
 } fa_attention;

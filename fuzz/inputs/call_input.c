@@ -58,6 +58,7 @@ static void lay_out_cache(fa_call_input *x, bool pages) {
   c->v_cache_stride = dense(slots, a->heads_kv, dim_v);
   c->k_new_stride = dense(c->n_new, a->heads_kv, a->head_dim);
   c->v_new_stride = dense(c->n_new, a->heads_kv, dim_v);
+  c->k_scales_stride = c->v_scales_stride = dense(slots, a->heads_kv, a->head_dim / 16);
   c->block_table_stride = c->max_pages;
 }
 
@@ -82,6 +83,9 @@ static void leave_out(fa_call_input *x, unsigned with) {
   if (!(with & FA_CALL_WITH_DROPOUT_STATE))
     a->dropout_seed_at = a->dropout_offset_at = NULL, a->dropout_used = NULL;
   if (!(with & FA_CALL_WITH_DLSE)) x->g.d_lse = NULL, x->states_g.d_lse = NULL;
+  /* of a cache, which has no dLSE */
+  if (!(with & FA_CALL_WITH_DLSE) || x->call.kind != FA_CALL_CACHE || !x->cache.quantized)
+    a->amax_p = a->amax_o = NULL;
   if (!(with & FA_CALL_WITH_DELTA)) x->g.delta = NULL;
   if (!(with & FA_CALL_WITH_BLOCKS)) {
     x->flex.q_block = x->flex.kv_block = 0;

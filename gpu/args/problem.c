@@ -133,12 +133,19 @@ static const char *check_lse(const fa_problem *p, const fa_tensor *x) {
   return NULL;
 }
 
+static const char *take_amax(const fa_tensors *t, fa_attention *a) {
+  a->amax_p = (float *)t->t[FA_T_AMAX_P].data;
+  a->amax_o = (float *)t->t[FA_T_AMAX_O].data;
+  return a->amax_p && a->amax_o ? NULL : "amax_p or amax_o is missing";
+}
+
 const char *fa_args_outer_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
   const fa_tensor *x = t->t;
   const char *why = check_operand(p, &x[FA_T_Q], true, p->head_dim);
   if (!why) why = check_rows(p, &x[FA_T_O], true, p->head_dim_v);
   if (!why) why = check_lse(p, &x[FA_T_LSE]);
   if (!why && a->bias) why = check_bias(p, &x[FA_T_BIAS]);
+  if (!why && a->amax_p) why = take_amax(t, a);
   if (why) return why;
   if (a->leftpad_k && !x[FA_T_LEFTPAD_K].data) return "leftpad_k is missing";
   if (a->alibi_slopes && !x[FA_T_ALIBI_SLOPES].data) return "alibi slopes are missing";
@@ -182,19 +189,12 @@ static const char *take_descales(const fa_tensors *t, fa_attention *a) {
   return NULL;
 }
 
-static const char *take_amax(const fa_tensors *t, fa_attention *a) {
-  a->amax_p = (float *)t->t[FA_T_AMAX_P].data;
-  a->amax_o = (float *)t->t[FA_T_AMAX_O].data;
-  return a->amax_p && a->amax_o ? NULL : "amax_p or amax_o is missing";
-}
-
 const char *fa_args_attention_tensors(const fa_problem *p, const fa_tensors *t, fa_attention *a) {
   const fa_tensor *x = t->t;
   const char *why = fa_args_outer_tensors(p, t, a);
   if (!why) why = check_operand(p, &x[FA_T_K], false, p->head_dim);
   if (!why) why = check_operand(p, &x[FA_T_V], false, p->head_dim_v);
   if (!why && a->e4m3) why = take_descales(t, a);
-  if (!why && a->amax_p) why = take_amax(t, a);
   if (why) return why;
   if (a->cu_seqlens_q && (!x[FA_T_CU_SEQLENS_Q].data || !x[FA_T_CU_SEQLENS_K].data))
     return "cu_seqlens is missing";

@@ -123,6 +123,7 @@ fa_status fa_attention_check_problem(const fa_attention *a, fa_error *err) {
   const fa_status status = fa_attention_check_numbers(a, err);
   if (status != FA_OK) return status;
   if (a->e4m3) return fa_eight_check(a, err);
+  if (fa_amax_check(a, false, err) != FA_OK) return FA_ERR_UNSUPPORTED;
   return a->flex ? fa_flex_check_problem(a, err) : fa_choose_check(a, NULL, err);
 }
 

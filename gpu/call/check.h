@@ -19,6 +19,8 @@ fa_status fa_gradients_check(const fa_attention *a, const fa_gradients *g, fa_er
 
 /* Of a call with q, k and v of 8 bits: what its kernels lack, and its descales' pointers. */
 fa_status fa_eight_check(const fa_attention *a, fa_error *err);
+/* Of amax_p and amax_o, where some are given. has_kernels: that return them. */
+fa_status fa_amax_check(const fa_attention *a, bool has_kernels, fa_error *err);
 /* FA_ERR_UNSUPPORTED if q, k and v are of 8 bits, for kinds of call that do not take them: what, in words. */
 fa_status fa_eight_refuse(const fa_attention *a, const char *what, fa_error *err);
 

@@ -31,21 +31,26 @@ fa_status fa_eight_check(const fa_attention *a, fa_error *err) {
   if (a->descale_batch_stride < 0 || a->descale_head_stride < 0)
     return fa_fail(err, FA_ERR_INPUT, "descale strides (%lld, %lld): negative strides are not supported",
                    (long long)a->descale_batch_stride, (long long)a->descale_head_stride);
-  if (!a->amax_p != !a->amax_o)
-    return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but not %s", a->amax_p ? "amax_o" : "amax_p",
-                   a->amax_p ? "amax_p" : "amax_o");
   const struct {
     const char *name;
     const float *p;
-  } all[] = {{"q_descale", a->q_descale},
-             {"k_descale", a->k_descale},
-             {"v_descale", a->v_descale},
-             {"amax_p", a->amax_p},
-             {"amax_o", a->amax_o}};
+  } all[] = {{"q_descale", a->q_descale}, {"k_descale", a->k_descale}, {"v_descale", a->v_descale}};
   fa_status status = FA_OK;
   for (size_t i = 0; status == FA_OK && i < sizeof all / sizeof *all; ++i)
     status = fa_alignment_check(all[i].name, all[i].p, 4, err);
-  return status;
+  return status == FA_OK ? fa_amax_check(a, true, err) : status;
+}
+
+fa_status fa_amax_check(const fa_attention *a, bool has_kernels, fa_error *err) {
+  if (!a->amax_p && !a->amax_o) return FA_OK;
+  if (!has_kernels)
+    return fa_fail(err, FA_ERR_UNSUPPORTED,
+                   "amax_p and amax_o: only of e4m3, and over caches of 8 and 4 bits");
+  if (!a->amax_p || !a->amax_o)
+    return fa_fail(err, FA_ERR_INPUT, "%s is NULL, but not %s", a->amax_p ? "amax_o" : "amax_p",
+                   a->amax_p ? "amax_p" : "amax_o");
+  const fa_status status = fa_alignment_check("amax_p", a->amax_p, 4, err);
+  return status == FA_OK ? fa_alignment_check("amax_o", a->amax_o, 4, err) : status;
 }
 
 fa_status fa_eight_refuse(const fa_attention *a, const char *what, fa_error *err) {

@@ -67,7 +67,7 @@ static fa_status check_descales(const fa_attention *a, const fa_inference *kv, f
 fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv, fa_error *err) {
   if (kv->mixed_rows && !kv->quantized)
     return fa_fail(err, FA_ERR_INPUT, "mixed_rows: of quantized caches alone");
-  if (!kv->quantized) return FA_OK;
+  if (!kv->quantized) return fa_amax_check(a, false, err);
   if (kv->cache_dtype != FA_E4M3 && kv->cache_dtype != FA_E5M2 && kv->cache_dtype != FA_I8 &&
       kv->cache_dtype != FA_E2M1)
     return fa_fail(err, FA_ERR_INPUT,
@@ -76,7 +76,8 @@ fa_status fa_cache_check_quantized(const fa_attention *a, const fa_inference *kv
   if (what)
     return fa_fail(err, FA_ERR_UNSUPPORTED, "%s: not together with %s",
                    kv->mixed_rows ? "mixed_rows" : "quantized caches", what);
-  return check_descales(a, kv, err);
+  const fa_status status = fa_amax_check(a, !kv->mixed_rows, err);
+  return status == FA_OK ? check_descales(a, kv, err) : status;
 }
 
 bool fa_cache_has_blocks(const fa_inference *kv) {

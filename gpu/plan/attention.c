@@ -138,6 +138,13 @@ void fa_attention_params_fill(const fa_attention *a, fa_attention_params *p) {
   fill_dropout(a, p);
 }
 
+void fa_plan_add_amax_clear(const fa_attention *a, fa_plan *out) {
+  if (!a->amax_p) return;
+  fa_kernel_amax *p = fa_plan_params(out, sizeof *p);
+  *p = (fa_kernel_amax){a->amax_p, a->amax_o};
+  fa_plan_add(out, *fa_amax_clear_find(), 1, 1, 1, FA_AMAX_THREADS, 0, p)->writes = FA_WRITES_AMAX;
+}
+
 bool fa_gradients_are_aligned(const fa_attention *a, const fa_gradients *g) {
   return fa_attention_is_aligned(a) && fa_rows_are_aligned(a, g->d_o, g->do_stride) &&
          fa_rows_are_aligned(a, g->dq, g->dq_stride) && fa_rows_are_aligned(a, g->dk, g->dk_stride) &&

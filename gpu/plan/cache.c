@@ -81,6 +81,7 @@ static void fill_attention(const fa_attention *a, const fa_inference *kv, fa_cac
   }
   if (rotates_queries(a, kv)) p->q_stride = fa_kernel_strides_of(queries_stride(a), true);
   if (kv->quantized) p->descale = descales_of(a, kv);
+  p->amax = (fa_kernel_amax){a->amax_p, a->amax_o};
   if (fa_cache_has_blocks(kv))
     p->block_scales = (fa_cache_block_scales){.k = kv->k_scales,
                                               .v = kv->v_scales,
@@ -204,6 +205,7 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
               : k->ability.cache_dtype  ? "cache_eight"
                                         : "cache_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);
+  fa_plan_add_amax_clear(a, out);
   const uint16_t *rotated = add_append(call, out);
   if (fa_attention_is_empty(a)) return FA_OK;
   const fa_hopper_cache_queries q = copied ? (fa_hopper_cache_queries){rotated, queries_stride(a)}

@@ -194,13 +194,17 @@ static fa_cache_params *params_of_combine(fa_cache_params *p, fa_plan *out) {
   return of_o;
 }
 
+static fa_writes writes_of(const fa_cache_params *p) {
+  return FA_WRITES_FORWARD | FA_WRITES_WORKSPACE | (p->amax.p ? FA_WRITES_AMAX : 0);
+}
+
 /* Waits itself for the launch before it. */
 static void add_combine(const fa_attention *a, fa_cache_params *p, fa_plan *out) {
   const fa_cache_kernel *k = fa_cache_combine_find(a->dtype == FA_BF16);
   fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), fa_blocks_of(all_rows(a), k->block_m), 1, 1, k->n_threads,
                              k->shared_bytes, params_of_combine(p, out));
   l->overlaps = true;
-  l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
+  l->writes = writes_of(p);
 }
 
 /* The kernel whose splits are a cluster, where it can do what k does and is faster; then *n_splits is how many. Those that
@@ -239,7 +243,7 @@ fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, vo
   if (status != FA_OK) return status;
   fa_launch *l =
       fa_plan_add(out, FA_ENTRY_OF(k), blocks, a->heads_kv, a->batch, k->n_threads, k->shared_bytes, params);
-  l->writes = FA_WRITES_FORWARD | FA_WRITES_WORKSPACE;
+  l->writes = writes_of(p);
   l->n_maps = k->n_maps;
   l->cluster = by_cluster ? (unsigned)p->n_splits : k->cluster > 1 ? (unsigned)k->cluster : 0;
   out->n_splits = p->n_splits;
@@ -251,6 +255,7 @@ fa_status fa_cache_add_forward(const fa_call *call, const fa_cache_kernel *k, vo
   if (p->n_splits == 1 || by_cluster) return FA_OK;
   p->partial_o = fa_plan_reserve(out, call, rows * p->n_splits * p->head_dim_v * 4);
   p->partial_lse = fa_plan_reserve(out, call, rows * p->n_splits * 4);
+  if (p->amax.p) p->partial_p = fa_plan_reserve(out, call, rows * p->n_splits * 4);
   add_combine(a, p, out);
   return FA_OK;
 }

@@ -48,19 +48,12 @@ static void add_portable(const fa_attention *a, const fa_kernel *k, fa_plan *out
   l->writes = FA_WRITES_FORWARD | FA_WRITES(FA_T_P_DEBUG);
 }
 
-/* Before anything raises them, and where nothing does. */
-static void add_amax_clear(const fa_attention *a, fa_plan *out) {
-  fa_kernel_amax *p = fa_plan_params(out, sizeof *p);
-  *p = (fa_kernel_amax){a->amax_p, a->amax_o};
-  fa_plan_add(out, *fa_amax_clear_find(), 1, 1, 1, FA_AMAX_THREADS, 0, p)->writes = FA_WRITES_AMAX;
-}
-
 /* Without a device the call is only checked: there is no other kernel, and no workspace. */
 static fa_status add_eight(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
                            fa_error *err) {
   const fa_status status = eight_supported(a, device, err);
   if (status != FA_OK || !device) return status;
-  if (a->amax_p) add_amax_clear(a, out);
+  fa_plan_add_amax_clear(a, out);
   if (fa_attention_is_empty(a) || fa_hopper_add_forward(a, device, out)) return FA_OK;
   return fa_fail(err, FA_ERR_UNSUPPORTED,
                  "e4m3: rows of q, k, v and o must begin on 16 bytes, and their strides be positive");

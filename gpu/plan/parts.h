@@ -55,6 +55,8 @@ fa_kernel_strides fa_kernel_strides_of(fa_strides s, bool has_batch);
 /* What the call asks of a flash kernel, forward or backward. */
 fa_kernel_ability fa_kernel_wanted(const fa_attention *a, bool aligned);
 void fa_attention_params_fill(const fa_attention *a, fa_attention_params *p);
+/* Sets the largest P and O to 0, where they are wanted: before anything raises them, and where nothing does. */
+void fa_plan_add_amax_clear(const fa_attention *a, fa_plan *out);
 /* The larger head dim. */
 int64_t fa_attention_widest(const fa_attention *a);
 

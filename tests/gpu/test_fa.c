@@ -147,6 +147,7 @@ static void test_tensors(void) {
   BAD((a.alibi_slopes = (float *)memory, a.alibi_batch_stride = -4), INPUT, "alibi_batch_stride = -4");
   BAD(a.sinks = (float *)(void *)(memory + 1), INPUT, "sinks = ");
   BAD((a.e4m3 = true, a.amax_p = (float *)memory), INPUT, "amax_o is NULL, but not amax_p");
+  BAD(a.amax_p = a.amax_o = (float *)memory, UNSUPPORTED, "amax_p and amax_o: only of e4m3");
   BAD((a.e4m3 = true, a.amax_p = (float *)memory, a.amax_o = (float *)(void *)(memory + 2)), INPUT,
       "amax_o = ");
   BAD((a.bias = memory + 1), INPUT, "bias = ");

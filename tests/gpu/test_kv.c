@@ -133,6 +133,12 @@ static void test_quantized(void) {
   BAD((eight(&kv), kv.k_cache = NULL), INPUT, "k_cache");
 }
 
+static void test_amax(void) {
+  BAD(a.amax_p = a.amax_o = slopes, UNSUPPORTED, "amax_p and amax_o: only of e4m3, and over caches of 8");
+  BAD((eight(&kv), a.amax_o = slopes), INPUT, "amax_p is NULL, but not amax_o");
+  BAD((eight(&kv), a.amax_p = slopes, a.amax_o = (float *)(void *)((char *)slopes + 2)), INPUT, "amax_o = ");
+}
+
 static void four(fa_inference *kv) {
   kv->quantized = true;
   kv->cache_dtype = FA_E2M1;
@@ -370,6 +376,7 @@ int main(void) {
   test_lists();
   test_quantized();
   test_four_bits();
+  test_amax();
   test_sizes();
   test_tensors();
   test_plans();

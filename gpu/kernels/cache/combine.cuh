@@ -10,6 +10,7 @@
 
 #include "gpu/kernels/machine/prim.cuh"
 #include "gpu/kernels/params/cache.h"
+#include "gpu/kernels/parts/amax.cuh"
 #include "gpu/kernels/parts/kind.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
@@ -65,6 +66,28 @@ FA_DEVICE void add_splits(float (&to)[4], const float *o, const float *lse, floa
   }
 }
 
+/* The largest P of a row: that of each split, times its weight. */
+FA_DEVICE float combined_largest_p(const float *p, const float *lse, float total, int n_splits) {
+  amax_of_lane most;
+  FA_NO_UNROLL
+  for (int s = 0; s < n_splits; ++s) {
+    const float weight = exp2_approx(multiply(load_written(lse + s) - total, LOG2E));
+    if (weight > 0.0f) most.take_p(weight * load_written(p + s));
+  }
+  return as_float(most.p);
+}
+
+/* Raises the call's largest O to that of a thread's four columns, and one thread P to that of the row. */
+FA_DEVICE void combine_amax(const fa_cache_params &p, const float (&x)[4], const float *lse, float total, int64_t at,
+                            int thread) {
+  amax_of_lane most;
+  FA_UNROLL
+  for (int i = 0; i < 4; ++i) most.take_o(x[i]);
+  atomic_max(p.amax.o, as_float(most.o));
+  if (thread == 0)
+    atomic_max(p.amax.p, combined_largest_p(p.partial_p + at * p.n_splits, lse, total, p.n_splits));
+}
+
 /* Which sequence a packed row belongs to. */
 FA_DEVICE int sequence_of_row(const fa_cache_params &p, int64_t row) {
   int low = 0, high = p.batch; /* cu_seqlens_q[low] <= row < cu_seqlens_q[high] */
@@ -116,6 +139,7 @@ template <class C> FA_DEVICE void cache_combine(const fa_cache_params &p) {
     x[2] += as_float(y.z);
     x[3] += as_float(y.w);
   }
+  if (p.amax.p) combine_amax(p, x, lse, total, at, thread);
   uint16_t *to = p.o + batch * p.o_stride.batch + head * p.o_stride.head + row * p.o_stride.row + column;
   const uint32_t pairs[2] = {pack2(x[0], x[1], typename C::T()), pack2(x[2], x[3], typename C::T())};
   FA_UNROLL

@@ -1,4 +1,4 @@
-/* Attention over a KV cache: the lines FA_FORWARD and FA_COMBINE of gpu/kernels/registry/cache.def, or the one in
+/* Attention over a KV cache: the lines FA_FORWARD, FA_COMBINE and FA_AMAX of gpu/kernels/registry/cache.def, or the one in
  * FA_ONLY. */
 #include "gpu/kernels/cache/combine.cuh"
 #include "gpu/kernels/cache/forward.cuh"
@@ -37,6 +37,9 @@ template <class C> static constexpr fa_kernel describe_combine() {
   FA_KERNEL(name, fa_cache_params, __launch_bounds__(fa::cache_combine_config<fa::T>::THREADS),              \
             "FA_ENTRY_COMBINE(" FA_TEXT_2(name, T) ")", (fa::describe_combine<fa::cache_combine_config<fa::T>>()), \
             fa::cache_combine<fa::cache_combine_config<fa::T>>)
+#define FA_ENTRY_AMAX(name)                                                                                  \
+  FA_KERNEL(name, fa_kernel_amax, __launch_bounds__(FA_AMAX_THREADS), "FA_ENTRY_AMAX(" #name ")",            \
+            fa::describe_step(FA_STEP_CLEAR, FA_AMAX_THREADS), fa::clear_amax)
 
 FA_UNIT_BEGIN(cache, forward)
 #ifdef FA_ONLY
@@ -44,6 +47,7 @@ FA_ONLY
 #else
 #define FA_FORWARD FA_ENTRY
 #define FA_COMBINE FA_ENTRY_COMBINE
+#define FA_AMAX FA_ENTRY_AMAX
 #include "gpu/kernels/registry/cache.def"
 #endif
 FA_UNIT_END(cache, forward)

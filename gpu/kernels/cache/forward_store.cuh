@@ -5,6 +5,7 @@
 
 #include "gpu/kernels/cache/forward_config.cuh"
 #include "gpu/kernels/cache/eight.cuh"
+#include "gpu/kernels/parts/amax.cuh"
 #include "gpu/kernels/parts/kind.cuh"
 #include "gpu/kernels/parts/sink.cuh"
 #include "gpu/kernels/parts/softmax.cuh"
@@ -137,9 +138,24 @@ template <class C> struct cache_results {
   }
 };
 
+/* Of eight columns of O, and of a row whose largest P this is; that of a split is left to the combine, as its O is. */
+FA_DEVICE void take_amax(amax_of_lane &most, const fa_cache_params &p, const cache_work_tile &work, packed_row at,
+                         float largest_p, int chunk, vec4 x, vec4 y) {
+  if (p.n_splits > 1) {
+    if (chunk == 0)
+      store_global(p.partial_p + partial_row(p, work, at) * p.n_splits + work.split, largest_p);
+    return;
+  }
+  const uint32_t o[8] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
+  most.take_p(largest_p);
+  FA_UNROLL
+  for (int i = 0; i < 8; ++i) most.take_o(as_float(o[i]));
+}
+
 /* From the parts in shared memory to where rows go, by all threads. */
 template <class C, class TO>
 FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &work, int thread) {
+  amax_of_lane most;
   const bool modified = cache_scores_are_modified<C>(p);
   const cache_scales scales = scales_of<C>(p, work);
   const float scale_log2 = modified ? LOG2E : scales.log2, scale = modified ? 1.0f : scales.score;
@@ -153,10 +169,12 @@ FA_DEVICE void cache_epilogue(const fa_cache_params &p, const cache_work_tile &w
     join_parts<C>(w, row, scale_log2);
     const finished_row end = finish_cache_row<C>(p, at.head, w.max * scale, w.sum);
     const float factor = C::DESCALED ? multiply(end.factor, scales.value) : end.factor;
-    TO::columns(p, work, row, at, chunk * 8, joined_columns<C>(w, chunk * 8, factor),
-                joined_columns<C>(w, chunk * 8 + 4, factor));
+    const vec4 x = joined_columns<C>(w, chunk * 8, factor), y = joined_columns<C>(w, chunk * 8 + 4, factor);
+    TO::columns(p, work, row, at, chunk * 8, x, y);
+    if (C::DESCALED && p.amax.p) take_amax(most, p, work, at, end.factor, chunk, x, y);
     if (chunk == 0) TO::lse(p, work, row, at, end.lse);
   }
+  if (C::DESCALED && p.amax.p && p.n_splits == 1) raise_amax(p.amax, most, thread % 32);
 }
 
 } // namespace fa

@@ -1,5 +1,5 @@
-/* The forward kernels for sm_90a with Q, K and V of e4m3: the lines FA_EIGHT and FA_AMAX of gpu/kernels/registry/hopper.def,
- * or the one in FA_ONLY. */
+/* The forward kernels for sm_90a with Q, K and V of e4m3: the lines FA_EIGHT of gpu/kernels/registry/hopper.def, or the one
+ * in FA_ONLY. */
 #include "gpu/kernels/hopper/forward.cuh"
 #include "gpu/kernels/registry/unit.cuh"
 
@@ -27,16 +27,12 @@ template <class C> static constexpr fa_kernel describe_eight() {
             "FA_ENTRY(" #name "," #__VA_ARGS__ ")",                                                          \
             (fa::describe_eight<fa::hopper_eight_config<__VA_ARGS__>>()),                                    \
             fa::hopper_forward<fa::hopper_eight_config<__VA_ARGS__>>)
-#define FA_ENTRY_AMAX(name)                                                                                  \
-  FA_KERNEL(name, fa_kernel_amax, __launch_bounds__(FA_AMAX_THREADS), "FA_ENTRY_AMAX(" #name ")",            \
-            fa::describe_step(FA_STEP_CLEAR, FA_AMAX_THREADS), fa::clear_amax)
 
 FA_UNIT_BEGIN(hopper, eight)
 #ifdef FA_ONLY
 FA_ONLY
 #else
 #define FA_EIGHT FA_ENTRY
-#define FA_AMAX FA_ENTRY_AMAX
 #include "gpu/kernels/registry/hopper.def"
 #endif
 FA_UNIT_END(hopper, eight)

@@ -96,6 +96,8 @@ typedef struct fa_cache_params {
   int topk;
   fa_cache_descales descale; /* only the kernels of caches of 8 and 4 bits read it */
   fa_cache_block_scales block_scales; /* only those of 4 */
+  fa_kernel_amax amax;                /* only these and the combine read it, and the next one */
+  float *partial_p; /* as partial_lse: the split's largest P, within the split; NULL where nobody wants it */
 } fa_cache_params;
 
 /* 1 <= d < 2^31. The quotient is exact: with s = ceil(log2 d), the multiplier exceeds 2^(31+s) / d by less

@@ -125,7 +125,7 @@ static void make_groups(void) {
     if (k->step == FA_STEP_APPEND_EIGHT && n < N_EIGHT_APPENDS)
       eight_appends[n++] = (eight_append){(fa_dtype)k->ability.cache_dtype, k->dtype, entry_of(k)};
   gather = entry_of(first(&fa_kernels_cache_gather, FA_STEP_GATHER));
-  amax_clear = entry_of(first(&fa_kernels_hopper_eight, FA_STEP_CLEAR));
+  amax_clear = entry_of(first(&fa_kernels_cache_forward, FA_STEP_CLEAR));
   const fa_kernel_table *t = &fa_kernels_memeff_backward;
   for (const fa_kernel *k = t->v; k < t->v + t->n; ++k)
     if (k->step == FA_STEP_BY_KEYS && n_singles < MAX_SINGLES) singles[n_singles++] = memeff_of(k);
