@@ -8,6 +8,20 @@ static double bytes_in(const fa_tensor *x) {
   return x->data ? (double)fa_tensor_count(x) * (double)fa_dtype_size(x->dtype) : 0;
 }
 
+/* Of a key and its value in one head. What is quantised is as wide as the cache's rows, and has its blocks' scales. */
+static double bytes_of_key(const fa_problem *p, const fa_tensors *t) {
+  static const fa_tensor_id ids[] = {FA_T_K, FA_T_V, FA_T_K_SCALES, FA_T_V_SCALES};
+  double bytes = 0;
+  if (!p->quantized.present)
+    return (double)((p->head_dim + p->head_dim_v) * (int64_t)fa_dtype_size(p->dtype));
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) {
+    const fa_tensor *x = &t->t[ids[i]];
+    if (x->data && !(ids[i] == FA_T_V && p->kvcache.v_in_k))
+      bytes += (double)x->shape[x->rank - 1] * (double)fa_dtype_size(x->dtype);
+  }
+  return bytes;
+}
+
 /* Of a cache only the keys that the sequences have. New keys are also read from their own tensors and
  * written. */
 static double bytes_of_cache(const fa_problem *p, const fa_tensors *t) {
@@ -17,8 +31,7 @@ static double bytes_of_cache(const fa_problem *p, const fa_tensors *t) {
   for (size_t i = 0; i < sizeof ids / sizeof *ids; ++i) bytes += bytes_in(&t->t[ids[i]]);
   for (int64_t b = 0; b < p->batch; ++b)
     keys += (double)(p->kvcache.len.v[b] + p->kvcache.n_new - (p->leftpad_k.n ? p->leftpad_k.v[b] : 0));
-  return bytes +
-         keys * (double)(p->heads_kv * (p->head_dim + p->head_dim_v)) * (double)fa_dtype_size(p->dtype);
+  return bytes + keys * (double)p->heads_kv * bytes_of_key(p, t);
 }
 
 double fa_bench_bytes(const fa_problem *p, const fa_tensors *t, bool backward) {
