@@ -316,12 +316,13 @@ typedef struct head {
   real *lse, *mean; /* [Sq]; mean: sum_j p_j weight_j; lse -inf = fully masked */
   real *max, *sum;  /* [Sq]: the LSE in two parts, since log(sum) vanishes beside a large max */
   real *keys;       /* [Sq]: the LSE of the keys alone, where lse has the sink in it */
+  real *p, *kept;   /* P before dropout, and what dropout multiplies it by; 0 where masked */
   real sink;        /* -inf: none */
 } head;
 
 static void head_free(head *m) {
-  real *all[] = {m->q,         m->k,   m->v,    m->t,   m->before, m->weight, m->chain,
-                 m->chain_mag, m->lse, m->mean, m->max, m->sum,    m->keys};
+  real *all[] = {m->q,   m->k,    m->v,   m->t,   m->before, m->weight, m->chain, m->chain_mag,
+                 m->lse, m->mean, m->max, m->sum, m->keys,   m->p,      m->kept};
   for (size_t k = 0; k < sizeof all / sizeof *all; ++k) free(all[k]);
 }
 
@@ -390,6 +391,22 @@ static void row_sum(head *m, int64_t i, int64_t n) {
   m->mean[i] = weighted / sum;
 }
 
+/* 0 or 1 / (1 - p) */
+static real drop(const entry *e, int64_t h, int64_t i, int64_t j) {
+  if (e->p->dropout.p == 0) return 1;
+  return slow_keep(e->p, e->b, h, i, j, e->sk) ? 1 / (1 - (real)e->p->dropout.p) : 0;
+}
+
+/* Row i of P. Once: an exponential in long double takes longer than all else that an element of O needs. */
+static void row_p(const entry *e, head *m, int64_t h, int64_t i) {
+  for (int64_t j = 0; j < e->sk; ++j) {
+    const int64_t x = i * e->sk + j;
+    if (m->t[x] == -(real)INFINITY) continue;
+    m->p[x] = expl(m->t[x] - m->max[i]) / m->sum[i];
+    m->kept[x] = drop(e, h, i, j);
+  }
+}
+
 static head head_of(const entry *e, int64_t h) {
   const fa_problem *p = e->p;
   int64_t hk = h / (p->heads_q / p->heads_kv), d = p->head_dim, dv = p->head_dim_v, n = e->sq * e->sk;
@@ -406,6 +423,8 @@ static head head_of(const entry *e, int64_t h) {
             .max = slow_alloc(e->sq, sizeof(real)),
             .sum = slow_alloc(e->sq, sizeof(real)),
             .keys = slow_alloc(e->sq, sizeof(real)),
+            .p = slow_alloc(n, sizeof(real)),
+            .kept = slow_alloc(n, sizeof(real)),
             .sink = p->sinks.present ? at4(&e->in->t[FA_T_SINKS], h, 0, 0, 0) : -(real)INFINITY};
   for (int64_t x = 0; x < e->sq * d; ++x) m.q[x] = get_q(e, h, x / d, x % d);
   for (int64_t x = 0; x < e->sk * d; ++x) m.k[x] = get_k(e, hk, x / d, x % d);
@@ -416,25 +435,20 @@ static head head_of(const entry *e, int64_t h) {
       score(e, &m, h, i, j, &m.t[x], &m.before[x], &m.weight[x], &m.chain[x], &m.chain_mag[x]);
     }
     row_sum(&m, i, e->sk);
+    row_p(e, &m, h, i);
   }
   return m;
 }
 
-/* 0 or 1 / (1 - p) */
-static real drop(const entry *e, int64_t h, int64_t i, int64_t j) {
-  if (e->p->dropout.p == 0) return 1;
-  return slow_keep(e->p, e->b, h, i, j, e->sk) ? 1 / (1 - (real)e->p->dropout.p) : 0;
-}
-
 /* One element of O, and its possible error. */
-static void output(const entry *e, const head *m, int64_t h, int64_t i, int64_t d, real *o, real *mag) {
+static void output(const entry *e, const head *m, int64_t i, int64_t d, real *o, real *mag) {
   *o = 0;
   *mag = 0;
   if (m->lse[i] == -(real)INFINITY) return;
   for (int64_t j = 0; j < e->sk; ++j) {
     int64_t x = i * e->sk + j;
     if (m->t[x] == -(real)INFINITY) continue;
-    real term = expl(m->t[x] - m->max[i]) / m->sum[i] * drop(e, h, i, j) * m->v[j * e->p->head_dim_v + d];
+    real term = m->p[x] * m->kept[x] * m->v[j * e->p->head_dim_v + d];
     *o += term;
     *mag += fabsl(term) * (m->weight[x] + m->mean[i]);
   }
@@ -451,8 +465,7 @@ static void largest_p(const entry *e, const head *m, int64_t i, slow_array *a) {
   for (int64_t j = 0; m->lse[i] > -(real)INFINITY && j < e->sk; ++j) {
     const int64_t x = i * e->sk + j;
     if (m->t[x] == -(real)INFINITY) continue;
-    const real p = expl(m->t[x] - m->max[i]) / m->sum[i];
-    array_raise(a, p, p * (m->weight[x] + m->mean[i]));
+    array_raise(a, m->p[x], m->p[x] * (m->weight[x] + m->mean[i]));
   }
 }
 
@@ -474,7 +487,7 @@ static void forward_head(const entry *e, int64_t h, slow_outputs *out) {
     largest_p(e, &m, i, &out->t[FA_T_AMAX_P]);
     for (int64_t d = 0; d < p->head_dim_v; ++d) {
       real o, mag;
-      output(e, &m, h, i, d, &o, &mag);
+      output(e, &m, i, d, &o, &mag);
       array_raise(&out->t[FA_T_AMAX_O], fabsl(o), mag);
       array_add(&out->t[FA_T_O], ((e->q0 + i) * p->heads_q + h) * p->head_dim_v + d, o, mag);
     }
@@ -537,7 +550,7 @@ static void row_delta(const entry *e, const head *m, given g, int64_t h, int64_t
       o = at_token(g.o, e->q0 + i, h, d);
       o_mag = fabsl(o);
     } else {
-      output(e, m, h, i, d, &o, &o_mag);
+      output(e, m, i, d, &o, &o_mag);
     }
     *delta += x * o;
     *mag += fabsl(x) * (fabsl(o) + o_mag);
@@ -555,7 +568,7 @@ static void backward_pair(const entry *e, const head *m, int64_t h, int64_t i, i
   const fa_problem *p = e->p;
   int64_t x = i * e->sk + j, group = p->heads_q / p->heads_kv, hk = h / group;
   int64_t row = (e->q0 + i) * p->heads_q + h, key = (e->k0 + j) * p->heads_kv + hk;
-  real z = drop(e, h, i, j), weight = m->weight[x] + lse_mag;
+  real z = m->kept[x], weight = m->weight[x] + lse_mag;
   real dp = 0, dp_size = 0;
   for (int64_t d = 0; d < p->head_dim_v; ++d) {
     real d_out = at_token(&e->in->t[FA_T_DO], e->q0 + i, h, d), term = d_out * m->v[j * p->head_dim_v + d];
@@ -608,7 +621,7 @@ static void backward_head(const entry *e, int64_t h, given g, slow_outputs *out)
     backward_sink(e, &m, h, lse, delta, delta_mag, out);
     if (none) continue;
     for (int64_t j = 0; j < e->sk; ++j) {
-      const real t = m.t[i * e->sk + j], p = own ? expl(t - m.max[i]) / m.sum[i] : expl(t - lse);
+      const real t = m.t[i * e->sk + j], p = own ? m.p[i * e->sk + j] : expl(t - lse);
       if (t != -(real)INFINITY)
         backward_pair(e, &m, h, i, j, p, fabsl(lse) + m.mean[i], delta, delta_mag, out);
     }
