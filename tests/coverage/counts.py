@@ -29,6 +29,11 @@ class File:
         before = known.get(len(taken))
         known[len(taken)] = [a or b for a, b in zip(before, taken)] if before else taken
 
+    def extend(self, n, taken):
+        """More branches of the line."""
+        before = self.branches_of(n)
+        self.branches[n] = {len(before) + len(taken): before + taken}
+
     def branches_of(self, n):
         """Those of the fullest version of the line."""
         known = self.branches.get(n)

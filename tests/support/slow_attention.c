@@ -269,10 +269,8 @@ static bool in_chunk(const fa_mask *m, int64_t p, int64_t j) {
 /* The entries before it take whole bytes. */
 static bool bit_of(const entry *e, int64_t i, int64_t j) {
   const unsigned char *bits = (const unsigned char *)e->in->t[FA_T_MASK_BITS].data;
-  int64_t byte = (int64_t)at4(&e->in->t[FA_T_MASK_INDPTR], e->b, 0, 0, 0), bit = 0;
-  for (int64_t n = 0; n < i * e->sk + j; ++n)
-    if (++bit == 8) bit = 0, ++byte;
-  return bits[byte] & 1 << bit;
+  const int64_t byte = (int64_t)at4(&e->in->t[FA_T_MASK_INDPTR], e->b, 0, 0, 0), n = i * e->sk + j;
+  return bits[byte + n / 8] & 1 << n % 8;
 }
 
 /* How often row i's list names key j, wherever its slot is; 1 without lists. */
