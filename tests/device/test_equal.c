@@ -9,13 +9,14 @@
 #include "tests/device/equal.h"
 #include "tests/device/load.h"
 #include "tests/support/check.h"
+#include "tests/support/share.h"
 
 #include <string.h>
 
 /* A few cases of each: what they have in common with what the judge on a device takes. */
 static const struct {
   const char *profile;
-  int64_t n;
+  int n;
 } drawn[] = {{"rate-host", 12},  {"causal", 12}, {"varlen", 16},   {"window", 16},  {"dropout", 24},
              {"gqa", 16},        {"edge", 24},   {"layout", 12},   {"fills", 24},   {"masks", 24},
              {"everything", 24}, {"memeff", 16}, {"bias", 24},     {"kvcache", 24}, {"mla", 16},
@@ -31,12 +32,17 @@ static fa_judge_machine *machine_of(const fa_judge_function *functions, size_t m
   return m;
 }
 
-static void compare_all(const fa_judge_function *functions, size_t most_bytes, bool large, uint64_t seed,
-                        two_judges *to) {
-  fa_judge_machine *m = machine_of(functions, most_bytes, large);
+/* machine: of three, each of which has its seed. In shares a day asks each of a third of its cases, and of each profile somebody. */
+static void compare_all(const fa_judge_function *functions, int machine, two_judges *to) {
+  static const struct {
+    size_t most_bytes;
+    bool large;
+  } of[] = {{0, false}, {(size_t)24 << 20, false}, {(size_t)64 << 20, true}};
+  fa_judge_machine *m = machine_of(functions, of[machine].most_bytes, of[machine].large);
   for (size_t i = 0; i < sizeof drawn / sizeof *drawn; ++i)
-    for (int64_t n = 0; n < drawn[i].n && to->wrong == 0; ++n)
-      compare_judges_on(drawn[i].profile, seed, n, m, to);
+    for (int n = 0; n < drawn[i].n && to->wrong == 0; ++n)
+      if (fa_share_of_has(3, n + machine))
+        compare_judges_on(drawn[i].profile, (uint64_t)machine + 1, n, m, to);
   fa_judge_machine_host_free(m);
 }
 
@@ -63,16 +69,17 @@ static void compare_unvisited(const fa_judge_function *functions, two_judges *to
   fa_judge_machine_host_free(m);
 }
 
-/* Rows whose sums are taken in parts, and several heads in a wave. */
+/* Rows whose sums are taken in parts, and several heads in a wave. large: in shares a day asks one of the calls so, and the other not. */
 static void compare_long(const fa_judge_function *functions, size_t most_bytes, bool large, two_judges *to) {
   static const char *const texts[] = {
       "{\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":150,\"seqlen_k\":4500,\"head_dim\":72,\"dtype\":\"bf16\","
       "\"mask\":{\"type\":\"causal\"},\"backward\":true}",
       "{\"heads_q\":2,\"seqlen_q\":700,\"seqlen_k\":700,\"head_dim\":136,\"backward\":true}"};
   fa_judge_machine *m = machine_of(functions, most_bytes, large);
-  for (size_t i = 0; i < sizeof texts / sizeof *texts && to->wrong == 0; ++i) {
+  for (int i = 0; i < (int)(sizeof texts / sizeof *texts) && to->wrong == 0; ++i) {
     fa_case c;
     fa_error err = {""};
+    if (!fa_share_of_has(2, i + large)) continue;
     const fa_status status = fa_case_from_text(texts[i], &c, &err);
     CHECK_MSG(status == FA_OK, "%s", err.text);
     if (status != FA_OK) continue;
@@ -106,9 +113,7 @@ static void compare_given(const fa_judge_function *functions, two_judges *to) {
 
 static void compare_others(const fa_judge_function *functions, two_judges *to) {
   compare_given(functions, to);
-  if (to->wrong == 0) compare_all(functions, 0, false, 1, to);
-  if (to->wrong == 0) compare_all(functions, (size_t)24 << 20, false, 2, to);
-  if (to->wrong == 0) compare_all(functions, (size_t)64 << 20, true, 3, to);
+  for (int machine = 0; machine < 3 && to->wrong == 0; ++machine) compare_all(functions, machine, to);
   if (to->wrong == 0) compare_long(functions, (size_t)128 << 20, false, to);
   if (to->wrong == 0) compare_long(functions, (size_t)224 << 20, true, to);
   if (to->wrong == 0) compare_unvisited(functions, to);
