@@ -1,4 +1,4 @@
-"""Why lines are not executed: reasons.txt.
+"""Why lines are not executed: reasons.txt; and why ways out of conditions are not taken: untaken.txt (kernels.py).
 
     PATH | the line's text, or its beginning before ... | class: reason
 
