@@ -3,6 +3,7 @@ is a constant in an instance is none of that instance's, and a way out of it is 
 import glob
 import json
 import os
+import re
 import subprocess
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -92,6 +93,14 @@ def source(path):
         return f.read().split("\n")
 
 
+def is_constant(function):
+    """Whether it is declared constexpr: if nobody runs it, the compiler has."""
+    line, column = function["regions"][0][:2]
+    body = source(os.path.relpath(function["filenames"][0]))
+    declared = " ".join([*body[max(0, line - 3):line - 1], body[line - 1][:column]])
+    return re.search(r"\bconstexpr\b[^;{}]*\)[^;{}]*.?$", declared) is not None
+
+
 def is_code(path, number):
     text = source(path)[number - 1].strip()
     return bool(text) and not text.startswith("//")
@@ -99,7 +108,7 @@ def is_code(path, number):
 
 def read(folder, program, wanted):
     """({path from the top: File}, {Place: [times true, times false]}) of the sources whose path begins with one of wanted."""
-    functions = functions_of(folder, program)
+    functions = [one for one in functions_of(folder, program) if one["count"] or not is_constant(one)]
     places, files = conditions(functions, wanted), defaultdict(File)
     for path, some in lines(functions, wanted).items():
         files[path].lines = some

@@ -44,11 +44,6 @@ def row(name, one, unexecuted, untaken):
     return (f"| {name} | {n} | {percent(executed, n):.1f} % | {branches} | {percent(taken, branches):.1f} % | {unexecuted} | {untaken} |")
 
 
-def without(files, part):
-    """Those whose path has no such part."""
-    return {path: f for path, f in files.items() if part not in path}
-
-
 def totals(files):
     """Percent of the lines, and of the branches."""
     whole = [sum(column) for column in zip(*map(shares, files.values()))] or [0, 0, 0, 0]

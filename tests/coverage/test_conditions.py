@@ -20,6 +20,10 @@ template <bool A> static int f(int n) {
   return n >
          0;
 }
+constexpr int twice(int n) {
+  return n > 1 ? 2 * n : 0;
+}
+static_assert(twice(2) == 4);
 int main(int argc, char **argv) {
   int n = atoi(argv[1]);
   return argc == 3 ? f<true>(n) : argc == 4 || n > 8 ? f<false>(n) : 0;
