@@ -154,6 +154,8 @@ static void check_regex(void) {
   fa_error err = {""};
   CHECK(parse(FILE_OF(WAIVER("\"name\":\"a(\"", "2030-02-28")), &w, &err) == FA_ERR_INPUT);
   CHECK_MSG(strstr(err.text, "no POSIX extended regular expression: Unmatched ( or \\("), "%s", err.text);
+  CHECK(parse(FILE_OF(WAIVER("\"device\":7", "2030-02-28")), &w, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "match.device: a string is needed"), "%s", err.text);
 }
 
 /* Of two that apply, the first one is the case's. */
