@@ -33,6 +33,10 @@ expect has_not r.json '"draws"'
 run "$verify" run --cases two.json --backend ref-f32 --report s.json
 expect has s.json '"end_to_end":false'
 expect has_not s.json '"environment"'
+run "$verify" run --backend ref-f32 --case '{"seqlen_q":3}' --case '{"seqlen_q":2}' # their numbers are their names
+expect exits 0
+expect says_line '^PASS #0  ref-f32'
+expect says_line '^PASS #1  ref-f32'
 run "$verify" random --count 3 --profile causal --backend ref-f32 --report q.json --emit e.json
 expect exits 0
 expect has q.json '"profile":"causal","seed":"1","count":3'
@@ -170,4 +174,12 @@ run "$faulty" run --cases two.json --backend faulty:wrong_o --baseline b.json
 expect exits 0
 run "$faulty" run --cases two.json --backend faulty:refuse --baseline b.json # nothing is judged any more
 expect exits 1
+
+# ---- what a subject does not claim is said where something is required, and not to who asked for quiet ----
+served=$(printf 'exec:%q serve --backend ref-f32' "$verify") # which claims no family merge
+for asked in '' '-q' '--require all' '--require all -q'; do
+  run "$verify" run --backend "$served" --case '{"seqlen_q":3}' $asked
+  expect exits 0
+  expect lines '^NOT CLAIMED by ' $([ "$asked" = '--require all' ] && echo 1 || echo 0)
+done
 done_checking
