@@ -116,6 +116,8 @@ expect [ "$(head -n 3 order | sort | tr '\n' ' ')" = "causal one single " ] # th
 tier none --filter . --report tier.json --resume
 expect exits 0
 expect complains "the run is over"
+tier none --filter . --laws --law batch-alone --law key-permutation # two items a case
+expect says "tier smoke: ran 5 of 5 named cases and 0 random ones;"
 tier none --filter . --seed 2 --report tier.json --resume
 expect exits 2
 expect complains "of another run: its seed"
