@@ -95,8 +95,10 @@ static void mean_add(fa_stats_mean *m, int64_t n, double sum) {
   m->n_2 += count * count;
 }
 
-/* True: the same numbers were there before. (Another row may have taken the place since; then they count twice.) */
-static bool is_again(fa_stats *s, uint64_t print) {
+/* True: the same numbers were there before, and as many of them counted: so it does not matter in which order rows come.
+ * (Another row may have taken the place since; then they count twice.) */
+static bool is_again(fa_stats *s, const fa_stats_row *row) {
+  const uint64_t print = row->print ? row->print ^ (uint64_t)row->n * 0x9e3779b97f4a7c15u : 0;
   uint64_t *seen = &s->seen[print >> 32 & (FA_STATS_SEEN - 1)];
   const bool again = print != 0 && *seen == print;
   *seen = print;
@@ -104,7 +106,7 @@ static bool is_again(fa_stats *s, uint64_t print) {
 }
 
 void fa_stats_add_row(fa_stats *s, const fa_stats_row *row) {
-  if (row->n == 0 || is_again(s, row->print)) return;
+  if (row->n == 0 || is_again(s, row)) return;
   mean_add(&s->error, row->n, row->sum);
   mean_add(&s->square, row->n, row->sum_squares);
   mean_add(&s->diffuse, row->n_diffuse, row->diffuse_squares);

@@ -175,7 +175,7 @@ static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const 
       mark m = {.position = e + c, .got = value[c], .want = s->want->value[e + c], .bits = bits[c]};
       ok = judge(s, &m);
     }
-  if (s->row.n > 0) s->row.print = print_of(n, value);
+  if (s->row.n > 0 && fa_tensor_describe(s->id)->axes != FA_AXES_ROWS) s->row.print = print_of(n, value);
   fa_stats_add_row(&s->stats, &s->row);
   return ok;
 }
