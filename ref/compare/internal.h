@@ -80,7 +80,7 @@ int64_t fa_axes_length(const fa_axes *a, int64_t b);
 typedef struct fa_stats_row {
   int64_t n, n_diffuse;                     /* diffuse: counts for the lower edge */
   double sum, sum_squares, diffuse_squares; /* of err / sigma */
-  uint64_t print;                           /* of what was got: fa_element_print; 0: unknown, as of LSEs */
+  uint64_t print;                           /* fa_element_print of its elements; 0: unknown, as of LSEs */
 } fa_stats_row;
 
 /* Mean over elements, and sums over rows for its uncertainty. */

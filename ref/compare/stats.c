@@ -7,7 +7,8 @@
 
 #define MIN_ELEMENTS 4096
 #define MIN_ROWS 8
-#define SURE 4 /* standard errors of a mean */
+#define MIN_ALIKE 4 /* elements of a row; fewer are those of another row by chance */
+#define SURE 4      /* standard errors of a mean */
 
 /* Range of rms and |bias| of err / sigma for correct kernels. Below the lower edge a kernel is more accurate
  * than its profile: the profile or the kernel is not what it claims. Zero: no lower edge. */
@@ -98,9 +99,10 @@ static void mean_add(fa_stats_mean *m, int64_t n, double sum) {
 /* True: the same numbers were there before, and as many of them counted: so it does not matter in which order rows come.
  * (Another row may have taken the place since; then they count twice.) */
 static bool is_again(fa_stats *s, const fa_stats_row *row) {
-  const uint64_t print = row->print ? row->print ^ (uint64_t)row->n * 0x9e3779b97f4a7c15u : 0;
+  if (row->print == 0 || row->n < MIN_ALIKE) return false;
+  const uint64_t print = row->print ^ (uint64_t)row->n * 0x9e3779b97f4a7c15u;
   uint64_t *seen = &s->seen[print >> 32 & (FA_STATS_SEEN - 1)];
-  const bool again = print != 0 && *seen == print;
+  const bool again = *seen == print;
   *seen = print;
   return again;
 }

@@ -160,9 +160,12 @@ static bool check_row(scan *s, int64_t e, int64_t width, const double *value) {
   return true;
 }
 
-static uint64_t print_of(int64_t n, const double *value) {
+static uint64_t print_of(const fa_want *w, int64_t e, int64_t n, const double *value) {
   uint64_t print = 0;
-  for (int64_t c = 0; c < n; ++c) print ^= fa_element_print(value[c], c);
+  for (int64_t c = 0; c < n; ++c) {
+    const bool compared = isfinite(w->value[e + c]) && isfinite(value[c]) && !isinf(w->accum[e + c]);
+    if (compared) print ^= fa_element_print(value[c], w->value[e + c], c);
+  }
   return print;
 }
 
@@ -175,7 +178,8 @@ static bool scan_row(scan *s, int64_t e, int64_t n, const uint64_t *bits, const 
       mark m = {.position = e + c, .got = value[c], .want = s->want->value[e + c], .bits = bits[c]};
       ok = judge(s, &m);
     }
-  if (s->row.n > 0 && fa_tensor_describe(s->id)->axes != FA_AXES_ROWS) s->row.print = print_of(n, value);
+  if (s->row.n > 0 && fa_tensor_describe(s->id)->axes != FA_AXES_ROWS)
+    s->row.print = print_of(s->want, e, n, value);
   fa_stats_add_row(&s->stats, &s->row);
   return ok;
 }

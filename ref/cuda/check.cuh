@@ -61,7 +61,7 @@ FA_DEVICE void compare_numbers(const fa_judge_output *o, const fa_judge_element 
   const fa_statistic_part part =
       fa_element_statistic(bound > 0, got - want, fa_element_half_ulp(want, &o->ulp), o->want.quant[at],
                            o->want.accum[at], o->want.noise[at]);
-  if (!o->is_lse) c->print ^= fa_element_print(got, at % o->width);
+  if (!o->is_lse) c->print ^= fa_element_print(got, want, at % o->width);
   c->odd += !(err <= bound * o->narrow);
   c->wrong += err > bound * o->wide;
   c->widest = bound > c->widest ? bound : c->widest;

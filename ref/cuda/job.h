@@ -112,7 +112,7 @@ typedef struct fa_judge_check {
   int32_t count, odd, wrong; /* compared; not surely right; of these, surely not */
   int32_t n, n_diffuse;      /* statistics: fa_stats_row */
   uint32_t passes;           /* FA_JUDGE_ZEROS ... */
-  uint64_t print;            /* of the numbers that were got: fa_element_print */
+  uint64_t print;            /* fa_element_print of its elements */
   double sum, sum_squares, diffuse_squares;
   double widest, scale;           /* the largest bound, and the size of the item's terms */
   double ratio, got, want, bound; /* of the worst element */

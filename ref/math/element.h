@@ -234,10 +234,14 @@ FA_BOTH double fa_element_lesser(double x, double y) {
   return x < y ? x : y;
 }
 
-/* An element's part of its row's print, which is the xor of all: rows with the same numbers have the same. */
-FA_BOTH uint64_t fa_element_print(double got, int64_t column) {
-  uint64_t x;
+/* An element's part of its row's print, which is the xor of all that are compared: rows in which the same numbers were got, and
+ * wanted, have the same, and so the same errors. Want is rounded, since another sum of the same terms has other last bits. */
+FA_BOTH uint64_t fa_element_print(double got, double want, int64_t column) {
+  const double rounded = (float)want;
+  uint64_t x, y;
   memcpy(&x, &got, sizeof x);
+  memcpy(&y, &rounded, sizeof y);
+  x ^= y << 32 | y >> 32;
   x = (x ^ ((uint64_t)column + 1) * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
   return (x ^ x >> 29) * 0x94d049bb133111ebu;
 }

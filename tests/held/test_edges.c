@@ -196,12 +196,15 @@ static void test_again(void) {
   CHECK_MSG(v.n_stat == 2400, "%lld", (long long)v.n_stat);
 }
 
-/* A row's print tells numbers apart, and the columns that they are in. */
+/* A row's print tells numbers apart, got and wanted, and the columns that they are in. */
 static void test_print(void) {
-  const uint64_t there = fa_element_print(1.5, 0) ^ fa_element_print(2.5, 1),
-                 crossed = fa_element_print(2.5, 0) ^ fa_element_print(1.5, 1);
+  const uint64_t there = fa_element_print(1.5, 1, 0) ^ fa_element_print(2.5, 2, 1),
+                 crossed = fa_element_print(2.5, 2, 0) ^ fa_element_print(1.5, 1, 1);
   CHECK(there != crossed && there != 0);
-  CHECK(fa_element_print(1.5, 0) != fa_element_print(-1.5, 0));
+  CHECK(fa_element_print(1.5, 1, 0) != fa_element_print(-1.5, 1, 0));
+  CHECK(fa_element_print(1.5, 1, 0) != fa_element_print(1.5, 1.25, 0));
+  CHECK(fa_element_print(1.5, 1, 0) != fa_element_print(1, 1.5, 0));
+  CHECK(fa_element_print(1.5, 1, 0) == fa_element_print(1.5, 1 + 0x1p-50, 0));
 }
 
 /* Tensors of merged parts: dense, and with one axis for the tokens of two sequences of 3 and 5. */
