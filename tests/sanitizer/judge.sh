@@ -2,16 +2,17 @@
 # compute-sanitizer over the kernels of the judge on a GPU: its four tools at once over cases that come to every kernel, four calls at a
 # time, so that they share launches, and once more in large tiles, and over recorded runs. First each tool has to see a planted fault.
 # Skipped without a GPU or the tool.
-# usage: [TOOLS='racecheck'] [SHARD=I/N] judge.sh FA-VERIFY [COMPUTE-SANITIZER]     from the top of the source tree
-# TOOLS: only these. SHARD: only every N-th case, from case I on; racecheck takes minutes for all, and N machines or GPUs a share each.
+# usage: [JUDGE_TOOLS='racecheck'] [JUDGE_SHARD=I/N] judge.sh FA-VERIFY [COMPUTE-SANITIZER]     from the top of the source tree
+# JUDGE_TOOLS: only these. JUDGE_SHARD: only every N-th case, from case I on; racecheck takes minutes for all, and N machines or GPUs a share each.
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../support/gpu.sh"
 verify=$(realpath "$1") sanitizer=${2:-compute-sanitizer}
-work=$(mktemp -d) tools=${TOOLS:-memcheck initcheck racecheck synccheck}
+work=$(mktemp -d) tools=${JUDGE_TOOLS:-memcheck initcheck racecheck synccheck}
 trap 'rm -rf "$work"' EXIT
 for tool in $tools; do
-  [[ " memcheck initcheck racecheck synccheck " == *" $tool "* ]] || { echo "TOOLS: $tool; known are memcheck, initcheck, racecheck, synccheck"; exit 2; }
+  [[ " memcheck initcheck racecheck synccheck " == *" $tool "* ]] || { echo "JUDGE_TOOLS: $tool; known are memcheck, initcheck, racecheck, synccheck"; exit 2; }
 done
+[ -n "${tools// /}" ] || { echo "JUDGE_TOOLS: there is none"; exit 2; }
 why=$(why_no_gpu "$verify")
 command -v "$sanitizer" >/dev/null || why="no compute-sanitizer"
 command -v nvcc >/dev/null || why="no nvcc, for the planted faults"
@@ -46,7 +47,7 @@ watch() { # TOOL NAME COMMAND...: what it says of that, in a line; after a repor
 }
 
 over() { # TOOL FAULT: all that it has to see. The arithmetic of float32_softcap is the host kernels', not that of ref-f32
-  local cases="${SHARD:+--shard $SHARD} --cases tests/device/every_kernel.json --judge both --jobs 4 --no-progress --no-explain --timeout 400"
+  local cases="${JUDGE_SHARD:+--shard $JUDGE_SHARD} --cases tests/device/every_kernel.json --judge both --jobs 4 --no-progress --no-explain --timeout 400"
   planted "$1" "$2"
   watch "$1" softcap run --backend host ${cases#--shard * } --filter ^float32_softcap$
   watch "$1" recorded check --judge both tests/golden/recorded-flash.safetensors
@@ -68,5 +69,5 @@ for tool in memcheck initcheck racecheck synccheck; do
   if [[ " $tools " == *" $tool "* ]]; then over $tool $fault 2>&1 | tee "$work/said.$tool" & fi
 done
 wait
-if [ -z "${TOOLS:-}${SHARD:-}" ]; then seen | tee "$work/said.seen"; fi
+if [[ " $tools " == *" memcheck "* && -z "${JUDGE_SHARD:-}" ]]; then seen | tee "$work/said.seen"; fi
 ! grep -q '^FAILED' "$work"/said.*

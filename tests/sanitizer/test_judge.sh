@@ -46,7 +46,9 @@ expect 1 'FAILED: racecheck, exit status 9' REPORTS=1 TOOL=racecheck
 expect 1 'FAILED: initcheck does not see the planted fault' PLANTED=0 TOOL=initcheck
 expect 1 'FAILED: steepen was not launched' MISSING=steepen
 expect 1 'FAILED: memcheck, exit status 9' CODE=1
-expect 0 'racecheck: tests:1' TOOLS=racecheck SHARD=0/4 REPORTS=1 TOOL=memcheck
-expect 1 'FAILED: racecheck, exit status 9' TOOLS='memcheck racecheck' REPORTS=1 TOOL=racecheck
-expect 2 'TOOLS: race; known are' TOOLS=race
+expect 0 'racecheck: tests:1' JUDGE_TOOLS=racecheck JUDGE_SHARD=0/4 REPORTS=1 TOOL=memcheck
+expect 1 'FAILED: racecheck, exit status 9' JUDGE_TOOLS='memcheck racecheck' REPORTS=1 TOOL=racecheck
+expect 2 'JUDGE_TOOLS: race; known are' JUDGE_TOOLS=race
+expect 2 'JUDGE_TOOLS: there is none' JUDGE_TOOLS=' '
+expect 1 'FAILED: steepen was not launched' MISSING=steepen JUDGE_TOOLS=memcheck
 exit $wrong
