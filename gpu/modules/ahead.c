@@ -19,6 +19,7 @@ static const void *find_in(const fa_ahead_file *f, const char *key, size_t *code
   FA_ASSERT(f->end > f->begin && memcmp(head->magic, FA_AHEAD_MAGIC, sizeof head->magic) == 0);
   for (uint64_t i = 0; i < head->n; ++i) {
     if (strcmp(entry[i].key, key) != 0) continue;
+    FA_ASSERT(entry[i].at + entry[i].bytes <= (uint64_t)(f->end - f->begin));
     *code_bytes = (size_t)entry[i].bytes;
     return f->begin + entry[i].at;
   }

@@ -8,7 +8,7 @@ set(FA_AHEAD_DATA "")
 set(FA_AHEAD_ROWS "")
 set(files)
 find_library(FA_NVRTC_LIBRARY nvrtc HINTS ${FA_CUDA_HINTS} PATHS /usr/local/cuda PATH_SUFFIXES lib64 lib)
-if(FA_CUDA_AHEAD AND FA_CUBINS AND FA_NVRTC_LIBRARY)
+if(FA_CUDA_AHEAD AND FA_CUBINS AND FA_NVRTC_LIBRARY AND NOT CMAKE_CROSSCOMPILING)
   configure_file(modules/ahead.c.in ${CMAKE_BINARY_DIR}/gpu/ahead_none.c @ONLY)
   add_executable(fa_ahead modules/ahead_build.c ${CMAKE_SOURCE_DIR}/cases/threads/processors.c ${CMAKE_BINARY_DIR}/gpu/ahead_none.c
                  $<TARGET_OBJECTS:fa_attention_objects>)
@@ -34,7 +34,9 @@ if(FA_CUDA_AHEAD AND FA_CUBINS AND FA_NVRTC_LIBRARY)
 endif()
 configure_file(modules/ahead.c.in ${CMAKE_BINARY_DIR}/gpu/ahead.c @ONLY)
 set_source_files_properties(${CMAKE_BINARY_DIR}/gpu/ahead.c PROPERTIES OBJECT_DEPENDS "${files}")
+add_custom_target(fa_ahead_files DEPENDS ${files}) # once, before three targets need them
 foreach(library fa_gpu fa_attention fa_attention_shared)
   target_sources(${library} PRIVATE ${CMAKE_BINARY_DIR}/gpu/ahead.c)
+  add_dependencies(${library} fa_ahead_files)
 endforeach()
 set_target_properties(fa_attention fa_attention_shared PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden) # as the objects

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_UNITS = 1024, MAX_THREADS = 64 };
 
@@ -109,8 +110,11 @@ static bool compile_all(work *w) {
 
 /* ---- writing ---- */
 
+/* Under another name first: what is there is whole, though another target's rule writes it at the same time. */
 static bool write_all(const char *path, const unit *v, int n) {
-  FILE *f = fopen(path, "wb");
+  char own[4096];
+  snprintf(own, sizeof own, "%s.%ld", path, (long)getpid());
+  FILE *f = fopen(own, "wb");
   fa_ahead_head head = {.n = (uint64_t)n};
   uint64_t at = sizeof head + (uint64_t)n * sizeof(fa_ahead_entry);
   if (!f) return false;
@@ -124,7 +128,9 @@ static bool write_all(const char *path, const unit *v, int n) {
   }
   for (int i = 0; i < n; ++i) fwrite(v[i].code.cubin, v[i].code.cubin_bytes, 1, f);
   const bool good = !ferror(f);
-  return fclose(f) == 0 && good;
+  if (fclose(f) == 0 && good && rename(own, path) == 0) return true;
+  remove(own);
+  return false;
 }
 
 int main(int argc, char **argv) {
