@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 #: Files that a process has open once it has begun with a GPU.
-GPU_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/")
+GPU_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/dxg")
 _PR_SET_PDEATHSIG = 1
 #: A file of which children lock a copy of their own, one at a time; -1: this is no child.
 _turns = -1
@@ -38,7 +38,8 @@ def fork_children(load: Callable[[], None]) -> bool:
             load()
         except Exception:  # noqa: BLE001  which the children, that import for themselves then, have a word for
             return False
-        sys.stdout.flush()  # what an import has printed is not to be printed again by each child
+        sys.stdout.flush()
+        ctypes.CDLL(None).fflush(None)  # what an import has printed is not to be printed again by each child
         reason = unforkable(n_threads)
         if reason:
             os.write(2, f"fa_verify: every process imports for itself: {reason}\n".encode())
@@ -138,22 +139,38 @@ class _Server:
         return []
 
     def _fork(self, fds: list[int]) -> bool:
-        """True: this is the child."""
+        """True: this is the child. Where there is no room for one more, its asker sees the end of the socket, and starts it itself."""
         asker = socket.socket(fileno=fds[3])
         parent = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = -1
         if pid == 0:
             self._become_child(parent, fds[:3], asker)
             return True
-        _try(os.setpgid, pid, pid)  # here and in the child: whichever comes first
         for fd in fds[:3]:
             os.close(fd)
-        ended = os.pidfd_open(pid)
+        ended = -1 if pid < 0 else self._watch(pid)
+        if ended < 0:
+            asker.close()
+            return False
         self._children[pid] = (ended, asker)
         for fd in (ended, asker.fileno()):
             self._ready.register(fd, selectors.EVENT_READ, pid)
         self._say(pid, pid)
         return False
+
+    @staticmethod
+    def _watch(pid: int) -> int:
+        """A descriptor that can be read once the child has ended. Negative: there are no more, and there is no child."""
+        _try(os.setpgid, pid, pid)  # here and in the child: whichever comes first
+        try:
+            return os.pidfd_open(pid)
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return -1
 
     def _become_child(self, parent: int, fds: list[int], asker: socket.socket) -> None:
         os.setpgid(0, 0)

@@ -3,8 +3,9 @@
 Each tensor of a call has a guard before it, the case's strides and alignment, and a guard behind it. Guards, and gaps between
 elements, hold NaN patterns. After the kernel every byte that it may not write is compared with what was there, on the device.
 
-All inputs lie in one allocation, which one copy brings to the device, and outputs are on their way back before anybody waits: where
-many processes share a GPU, each wait is for a turn of its context.
+All inputs lie in one allocation, which one copy brings to the device, and outputs come back by copies that nobody waits for one
+by one: where many processes share a GPU, each wait is for a turn of its context. A kernel may run on a stream of its own, so
+its inputs are there before it begins, and it has ended before its outputs are copied.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fa_verify._forks import in_turn
 
 GUARD_BYTES = 1 << 16
 _LARGEST_SPAN = 1 << 31  # bytes; tensors with wider gaps are placed densely
+_LARGEST_SEARCH = 1 << 30  # elements; torch's nonzero takes no more than an int counts
 _LARGEST_PINNED = 1 << 26  # bytes; page-locked memory is kept by the process, and larger copies are worth a wait
 _PATTERNS = (0xFFFF, 0x7FFF)  # NaN as f16, bf16 and, twice, as f32
 _turn = itertools.count()
@@ -57,7 +59,7 @@ class _Torch:
         if type(value).__module__.split(".")[0] != "torch" or not value.is_cuda:
             return value
         n_bytes = value.numel() * value.element_size()
-        if not self._is_pinned(n_bytes):
+        if not self._is_pinned(n_bytes) or value.device != self._torch.empty(0, device=self._device).device:
             return value
         host = self._torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
         return host.copy_(value.detach(), non_blocking=True)
@@ -77,7 +79,11 @@ class _Torch:
     def first_difference(self, a: Any, b: Any) -> int | None:
         if self._torch.equal(a.view(self._torch.int64), b.view(self._torch.int64)):
             return None
-        return int((a != b).nonzero()[0, 0])
+        for at in range(0, a.numel(), _LARGEST_SEARCH):
+            bad = (a[at : at + _LARGEST_SEARCH] != b[at : at + _LARGEST_SEARCH]).nonzero()
+            if bad.numel():
+                return at + int(bad[0, 0])
+        return None
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":
@@ -160,6 +166,7 @@ class Guarded:
             return
         memory = self._framework.upload(placed[-1].end, lambda image: self._fill(image, placed))
         self._pieces.append(_Piece(placed, memory, self._framework.copy(memory)))
+        self._framework.synchronize()
         for p in placed:
             self._shown[p.tensor.name] = self._framework.view(memory, p.tensor, p.strides, p.offset)
 
@@ -176,6 +183,7 @@ class Guarded:
         return self._shown[tensor.name]
 
     def fetch(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        self._framework.synchronize()
         return {name: self._framework.fetch(value) for name, value in values.items()}
 
     def finish(self, tensors: Sequence[Tensor]) -> tuple[str, str] | None:

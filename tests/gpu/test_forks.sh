@@ -33,6 +33,14 @@ def load():
     if name == "old":
         def refuse(pid): raise OSError(38, "Function not implemented")
         os.pidfd_open = refuse
+    if name in ("full", "few"):
+        which, calls = {"full": "fork", "few": "pidfd_open"}[name], []
+        work = getattr(os, which)
+        def second(*arguments):
+            calls.append(arguments)
+            if arguments != (os.getpid(),) and len(calls) > 1: raise OSError(11, "Resource temporarily unavailable")
+            return work(*arguments)
+        setattr(os, which, second)
     if name == "broken": raise ImportError("no such library")
     if name == "dies" and forks: os.kill(os.getpid(), signal.SIGSEGV)
     if name == "never" and forks: time.sleep(3600)
@@ -109,6 +117,14 @@ unforked() { # NAME TEXT
 unforked opens "the import opened $work/"
 unforked threads 'the import started threads'
 unforked old 'this system has no pidfd_open'
+for name in full few; do # no room for a second child, or for a descriptor of the first: whoever asks starts its own
+  judge "$name" --jobs 1 --cases two.json
+  expect exits 0
+  expect lines '^PASS (five|six)' 2
+  expect [ "$(grep -c own imports)" -ge 1 ]
+  expect [ "$(grep -c server imports)" = 1 ]
+  expect none_left
+done
 judge dies --jobs 1 --cases two.json
 expect exits 0
 expect lines '^PASS (five|six)' 2
