@@ -51,19 +51,19 @@ FA_DEVICE void load_half(uint32_t tile, const memeff_rows &from, int row0, int c
   if constexpr (!may_have(FA_HAS_ALIGNED)) {
     static_assert(1 << log2_of(CHUNKS) == CHUNKS, "what is a row's is found by shifting");
     load_half_anywhere<THREADS>(tile, from, row0, col0, ROWS * CHUNKS, log2_of(CHUNKS), thread);
-    return;
-  }
-  FA_NO_UNROLL
-  for (int i = thread; i < ROWS * CHUNKS; i += THREADS) {
-    const int r = i / CHUNKS, row = row0 + r, col = col0 + i % CHUNKS * 8;
-    const uint32_t to = tile + r * half_row<COLS>::BYTES + i % CHUNKS * 16;
-    const bool in_range = row < from.n_rows && col < from.n_cols;
-    const uint16_t *const at =
-        static_cast<const uint16_t *>(from.base) + from.first + (in_range ? row * from.stride + col : 0);
-    if (rows_are_aligned(aligned))
-      cp_async16(to, at, in_range);
-    else
-      load_eight(to, at, in_range, col, from.n_cols);
+  } else {
+    FA_NO_UNROLL
+    for (int i = thread; i < ROWS * CHUNKS; i += THREADS) {
+      const int r = i / CHUNKS, row = row0 + r, col = col0 + i % CHUNKS * 8;
+      const uint32_t to = tile + r * half_row<COLS>::BYTES + i % CHUNKS * 16;
+      const bool in_range = row < from.n_rows && col < from.n_cols;
+      const uint16_t *const at =
+          static_cast<const uint16_t *>(from.base) + from.first + (in_range ? row * from.stride + col : 0);
+      if (rows_are_aligned(aligned))
+        cp_async16(to, at, in_range);
+      else
+        load_eight(to, at, in_range, col, from.n_cols);
+    }
   }
 }
 
