@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-static char launched[512][96];
+enum { MAX_LAUNCHED = 2048 };
+static char launched[MAX_LAUNCHED][96];
 static int n_launched;
 
 static bool was_launched(const char *name) {
@@ -24,12 +25,14 @@ static bool was_launched(const char *name) {
 fa_status __real_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err);
 fa_status __wrap_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err);
 fa_status __wrap_fa_simt_run(const fa_simt_launch *launch, fa_simt_report *out, fa_error *err) {
-  if (!was_launched(launch->name) && n_launched < 512)
+  if (!was_launched(launch->name) && n_launched < MAX_LAUNCHED)
     snprintf(launched[n_launched++], sizeof *launched, "%s", launch->name);
   return __real_fa_simt_run(launch, out, err);
 }
 
-static void run_all(const fa_case_list *list, const char *device, bool backward) {
+/* Those cases that are wanted. */
+static void run_some(const fa_case_list *list, const char *device, bool backward,
+                     bool (*wanted)(const fa_problem *)) {
   void *self = NULL;
   fa_error err = {""};
   CHECK(fa_backend_host.open(device, &self, &err) == FA_OK);
@@ -39,6 +42,7 @@ static void run_all(const fa_case_list *list, const char *device, bool backward)
         .passes = FA_PASS_FORWARD | (backward && c->problem.backward ? FA_PASS_BACKWARD : 0), .n_threads = 2};
     fa_tensors t;
     fa_outcome out = {.state = FA_SUBJECT_OK};
+    if (!wanted(&c->problem)) continue;
     fa_status status = fa_case_build(c, &t, &err);
     CHECK(status == FA_OK);
     if (status != FA_OK) continue;
@@ -48,6 +52,23 @@ static void run_all(const fa_case_list *list, const char *device, bool backward)
     fa_tensors_free(&t);
   }
   fa_backend_host.close(self);
+}
+
+static bool is_any(const fa_problem *p) {
+  (void)p;
+  return true;
+}
+
+static bool appends(const fa_problem *p) {
+  return p->kvcache.n_new > 0;
+}
+
+static bool is_cache(const fa_problem *p) {
+  return p->family == FA_KVCACHE && p->quantized.dtype == FA_I8;
+}
+
+static void run_all(const fa_case_list *list, const char *device, bool backward) {
+  run_some(list, device, backward, is_any);
 }
 
 /* A source of kernels: those that are compiled ahead of time, or for the expressions of a call. */
@@ -128,7 +149,8 @@ int main(void) {
                                   {"hopper_backward/pair", false}};
   static const source cache[] = {{"cache/forward", false}, {"cache/append", false}, {"cache/gather", false}};
   static const source latent[] = {{"hopper_latent/main", false}};
-  fa_case_list list = {0}, of_hopper = {0}, of_latent = {0}, over_cache = {0}, gathered = {0};
+  fa_case_list list = {0}, of_hopper = {0}, of_latent = {0}, over_cache = {0}, gathered = {0}, eight = {0},
+               amax = {0};
   load("cases/kernels.json", &list);
   run_all(&list, NULL, true);
   CHECK(missing(flash, 2, false) > 0); /* those for small devices: the check can fail */
@@ -145,15 +167,23 @@ int main(void) {
   load("cases/kvcache.json", &over_cache);
   CHECK(missing(cache, 3, false) > 0);
   run_all(&over_cache, NULL, true);
-  CHECK(missing(cache, 3, false) == 4); /* those that append by elements, and the one that gathers */
+  CHECK(missing(cache, 3, false) ==
+        11); /* what appends by elements, or to 8 bits, or gathers, or clears amax */
   load("cases/kvcache_mods.json", &gathered);
   run_all(&gathered, NULL, true);
+  load("cases/quantized_cache.json", &eight);
+  run_some(&eight, NULL, false, appends);
+  CHECK(missing(cache, 3, false) == 1);
+  load("cases/amax.json", &amax);
+  run_some(&amax, NULL, false, is_cache);
   CHECK(missing(cache, 3, true) == 0);
   fa_case_list_free(&list);
   fa_case_list_free(&of_hopper);
   fa_case_list_free(&of_latent);
   fa_case_list_free(&over_cache);
   fa_case_list_free(&gathered);
+  fa_case_list_free(&eight);
+  fa_case_list_free(&amax);
   test_families();
   check_arguments();
   return check_done();
