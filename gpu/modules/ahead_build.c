@@ -31,11 +31,6 @@ typedef struct work {
 
 /* ---- which ---- */
 
-static bool has_end(const char *text, const char *end) {
-  const size_t n = strlen(text), m = strlen(end);
-  return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* Kernels that are compiled for the expressions of a call, and that calls without any have too; the kinds of blocks by mask_mod
  * are for no call without it. */
 static bool is_of_lists(const fa_kernel *k) {
@@ -142,7 +137,7 @@ int main(int argc, char **argv) {
   }
   const int number = atoi(argv[2]);
   work w = {.v = units, .major = number / 10, .minor = number % 10};
-  w.n = list_units(units, part, parts, has_end(argv[2], "90a"));
+  w.n = list_units(units, part, parts, strcmp(argv[2], "90a") == 0);
   if (!compile_all(&w)) return 1;
   if (write_all(argv[1], units, w.n)) return 0;
   fprintf(stderr, "fa_ahead: %s cannot be written\n", argv[1]);
