@@ -35,11 +35,14 @@ class _Torch:
         import torch
 
         self._torch, self._device = torch, torch.device(device)
+        self._at: Any = None  # the device, with its number
         if self._device.type == "cuda" and device not in _opened:
             with in_turn():
                 torch.empty(1, device=self._device)
                 self.synchronize()
             _opened.add(device)
+        if self._device.type == "cuda":
+            self._at = torch.empty(0, device=self._device).device
         self._dtypes = {
             "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64,
             "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8, "bool": torch.bool,
@@ -59,7 +62,7 @@ class _Torch:
         if type(value).__module__.split(".")[0] != "torch" or not value.is_cuda:
             return value
         n_bytes = value.numel() * value.element_size()
-        if not self._is_pinned(n_bytes) or value.device != self._torch.empty(0, device=self._device).device:
+        if not self._is_pinned(n_bytes) or value.device != self._at:
             return value
         host = self._torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
         return host.copy_(value.detach(), non_blocking=True)
