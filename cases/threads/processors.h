@@ -5,7 +5,8 @@
 extern "C" {
 #endif
 
-/* Processors that this machine has online; at least 1. */
+/* Processors that the calling thread may run on, at least 1: those that taskset or a container's cpuset leave it. Where that is not known,
+ * those that the machine has online. */
 int fa_processors(void);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 #include "fuzz/explain/failure.h"
 
+#include "cases/threads/processors.h"
 #include "report/text/progress.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 
 #define SLACK 0x1p-6 /* as ref/compare has it */
@@ -103,7 +103,7 @@ const fa_failed *fa_failure_find(const fa_failure *x, fa_tensor_id id) {
 
 /* Small computations are done by this thread, large ones by as many as the reference has. */
 double fa_failure_left(const fa_failure *x) {
-  const int threads = x->config->n_threads > 0 ? x->config->n_threads : get_nprocs();
+  const int threads = x->config->n_threads > 0 ? x->config->n_threads : fa_processors();
   const double here = busy_now(CLOCK_THREAD_CPUTIME_ID) - x->began_here;
   const double work = (busy_now(CLOCK_PROCESS_CPUTIME_ID) - x->began_work) / threads;
   const double by_clock = (fa_seconds_now() - x->began) / MOST_LOADED;

@@ -2,11 +2,11 @@
 #include "ref/engine/call.h"
 
 #include "cases/tensors/descale.h"
+#include "cases/threads/processors.h"
 #include "ref/engine/dropout.h"
 #include "ref/engine/topk.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 static void sequence_init(const fa_ref_call *c, int64_t b, fa_ref_sequence *e) {
   const fa_problem *p = c->p;
@@ -44,7 +44,7 @@ fa_status fa_ref_call_init(fa_ref_call *c, const fa_problem *p, const fa_tensors
   c->twist = opt->twist;
   c->sample = opt->sample;
   c->lambda = opt->lambda > 0 ? opt->lambda : 4;
-  c->n_threads = opt->n_threads > 0 ? opt->n_threads : (int)sysconf(_SC_NPROCESSORS_ONLN);
+  c->n_threads = opt->n_threads > 0 ? opt->n_threads : fa_processors();
   c->heads_q = p->heads_q;
   c->heads_kv = p->heads_kv;
   c->group = p->heads_q / p->heads_kv;

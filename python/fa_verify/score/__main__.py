@@ -23,7 +23,7 @@ def _arguments(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--require", default="all", help="as of fa-verify (default: all)")
     parser.add_argument("--untrusted", action="store_true", help="candidates may cheat: a wall around each, secret data")
     parser.add_argument("--out", type=Path, default=Path("scores"), help="reports, scores and table (default: scores)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="candidates at a time (default: processors)")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="candidates at a time (default: processors)")
     argv, rest = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
     return parser.parse_args(argv), rest
 
