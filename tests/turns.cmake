@@ -5,8 +5,8 @@ set(FA_TURNS 4)
 # Without sanitizers: what tries the tests themselves and has to compile much first, other compilers, other people's packages, and packing.
 # About equal sums; day 0 has less, because .ci/run compiles the kernels with sanitizers then.
 set(FA_TURN_0 flex_nvcc host_kernels nvrtc_compiles)
-set(FA_TURN_1 barriers)
-set(FA_TURN_2 deb explain_campaign mutants wheel)
+set(FA_TURN_1 barriers wheel)
+set(FA_TURN_2 deb explain_campaign mutants)
 set(FA_TURN_3 findings_reproduce python_adapters python_package simulated simulated_quantized)
 
 # With sanitizers every test takes turns, but for the small ones that read what a stranger has written.
