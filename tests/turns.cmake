@@ -5,8 +5,8 @@ set(FA_TURNS 4)
 # Without sanitizers: what tries the tests themselves and has to compile much first, other compilers, other people's packages, and packing.
 # About equal sums; day 0 has less, because .ci/run compiles the kernels with sanitizers then.
 set(FA_TURN_0 flex_nvcc host_kernels nvrtc_compiles)
-set(FA_TURN_1 barriers wheel)
-set(FA_TURN_2 deb explain_campaign mutants)
+set(FA_TURN_1 barriers case_files_host2 wheel)
+set(FA_TURN_2 case_files_hopper deb explain_campaign mutants)
 set(FA_TURN_3 findings_reproduce python_adapters python_package simulated simulated_quantized)
 
 # With sanitizers every test takes turns, but for the small ones that read what a stranger has written.
@@ -14,8 +14,8 @@ set(FA_SANITIZED_DAILY case_errors case_file case_hostile case_lines case_memory
     fuzz_case_json fuzz_exec_channel fuzz_expr fuzz_journal fuzz_plugin fuzz_report fuzz_safetensors fuzz_waivers plugin plugin_call report_merge
     safetensors serve_command worker)
 # The kernels' own, on the day on which they have sanitizers.
-set(FA_SANITIZED_TURN_0 case_files_host case_files_crossattn case_files_flex case_files_hopper_cache case_files_kernels case_files_kvcache_large
-    case_files_kvcache_mods case_files_mla case_files_sinks descriptor_forms flex_backward flex_exact flex_forward flex_lists flex_planted
+set(FA_SANITIZED_TURN_0 case_files_host case_files_host2 case_files_amax case_files_crossattn case_files_flex case_files_hopper case_files_hopper_cache case_files_kernels case_files_kvcache_large
+    case_files_kvcache_mods case_files_mla case_files_quantized case_files_sinks descriptor_forms flex_backward flex_exact flex_forward flex_lists flex_planted
     fuzz_attention fuzz_families fuzz_families_planted fuzz_hopper fuzz_schedule hopper_backward host_backend host_backward host_flash
     kernel_work kv_kernels wide)
 # The longest of the others by what they cost, dealt out like cards; then all that are not named.
