@@ -1,14 +1,18 @@
 /* What a call costs on the host after the first of its kind: bench_host. The time from entering fa_forward, fa_backward and
- * fa_forward_kvcache to their return, in microseconds: the median over batches of calls that the device does faster than
- * they come, or else it would be the device's. */
+ * fa_forward_kvcache to their return, in microseconds, beside what the driver takes for its part in the same run.
+ *
+ * Three times each: of the same call again, of a call between other tensors than any that is kept, both in batches that
+ * the device's queue holds, however slow the kernels are; and of the same call in long batches, in which a device that is
+ * slower than the calls come is waited for. */
 #include "gpu/fa.h"
 #include "tests/bench/device.h"
+#include "tests/bench/host_driver.h"
+#include "tests/bench/median.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum { CALLS = 200, BATCHES = 25, WARM_UP = 3, ROWS = 128, HEADS = 2, KEYS = 512 };
+enum { SHORT = 20, LONG = 200, ROWS = 128, HEADS = 2, KEYS = 512, OTHERS = 512, STEP_BYTES = 256 };
 
 typedef struct problem {
   fa_attention a;
@@ -40,7 +44,7 @@ static void set_attention(problem *x, int64_t head_dim, int64_t rows, int64_t ke
   a->q = floats(keys * HEADS * head_dim);
   a->k = floats(keys * HEADS * head_dim);
   a->v = floats(keys * HEADS * head_dim);
-  a->o = floats(keys * HEADS * head_dim);
+  a->o = floats(keys * HEADS * head_dim + OTHERS * STEP_BYTES / 4);
   a->lse = floats(keys * HEADS);
 }
 
@@ -76,33 +80,39 @@ static fa_status cache(problem *x) {
   return fa_forward_kvcache(&x->a, &x->kv, x->workspace, x->workspace_bytes, bench_stream(), &x->err);
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static void need(fa_status status, const fa_error *err) {
   if (status == FA_OK) return;
   fprintf(stderr, "%s\n", err->text);
   exit(1);
 }
 
-static double microseconds(fa_status (*call)(problem *), problem *x) {
-  double times[BATCHES];
-  for (int b = -WARM_UP; b < BATCHES; ++b) {
-    const double begin = now();
-    for (int i = 0; i < CALLS; ++i) need(call(x), &x->err);
-    if (b >= 0) times[b] = (now() - begin) / CALLS;
-    bench_context()->driver->cuStreamSynchronize(bench_stream());
-  }
-  qsort(times, BATCHES, sizeof *times, by_value);
-  return times[BATCHES / 2];
+/* ---- time ---- */
+
+typedef struct timed {
+  fa_status (*call)(problem *);
+  problem *x;
+  void *first_o; /* NULL: the same call each time; else where o is in turn */
+  int n;
+} timed;
+
+static void make(void *data) {
+  timed *t = data;
+  if (t->first_o) t->x->a.o = (char *)t->first_o + (size_t)(t->n++ % OTHERS) * STEP_BYTES;
+  need(t->call(t->x), &t->x->err);
+}
+
+static void wait(void) {
+  bench_context()->driver->cuStreamSynchronize(bench_stream());
+}
+
+static void print(const char *name, double limit, fa_status (*call)(problem *), problem *x) {
+  void *const o = x->a.o;
+  timed same = {.call = call, .x = x}, others = {.call = call, .x = x, .first_o = o};
+  const double again = bench_median_us(make, &same, SHORT, wait);
+  const double other = bench_median_us(make, &others, SHORT, wait);
+  x->a.o = o;
+  printf("D %3d: %-18s %5.2f us (at most %.0f), other tensors %5.2f, in long batches %5.2f\n",
+         (int)x->a.head_dim, name, again, limit, other, bench_median_us(make, &same, LONG, wait));
 }
 
 static void allocate(problem *x, fa_status status) {
@@ -113,17 +123,18 @@ static void allocate(problem *x, fa_status status) {
 int main(void) {
   static const int64_t head_dims[] = {64, 128};
   bench_open();
+  bench_host_driver_print();
   for (size_t i = 0; i < sizeof head_dims / sizeof *head_dims; ++i) {
     problem x = {.workspace = NULL};
     set_attention(&x, head_dims[i], ROWS, ROWS);
     set_gradients(&x);
-    printf("D %3d: fa_forward %.2f us", (int)head_dims[i], microseconds(forward, &x));
+    print("fa_forward", 5, forward, &x);
     allocate(&x, fa_backward_workspace(&x.a, &x.g, &x.workspace_bytes, &x.err));
-    printf(", fa_backward %.2f us", microseconds(backward, &x));
+    print("fa_backward", 7, backward, &x);
     set_attention(&x, head_dims[i], 1, KEYS);
     set_cache(&x);
     allocate(&x, fa_forward_kvcache_workspace(&x.a, &x.kv, &x.workspace_bytes, &x.err));
-    printf(", fa_forward_kvcache %.2f us\n", microseconds(cache, &x));
+    print("fa_forward_kvcache", 4, cache, &x);
   }
   bench_close();
   return 0;
