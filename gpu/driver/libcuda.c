@@ -2,15 +2,17 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const fa_cuda_driver *the_driver;
+static const fa_cuda_driver *_Atomic the_driver; /* written under the lock */
 static const fa_cuda_driver *fake_driver;
 static fa_cuda_driver loaded;
 static fa_error why_not; /* "" until the first attempt */
+static atomic_uint generation = 1;
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x) /* the name that cuda.h's macro expands to */
@@ -59,10 +61,12 @@ static const fa_cuda_driver *load(fa_error *err) {
 }
 
 const fa_cuda_driver *fa_cuda_driver_get(fa_error *err) {
+  const fa_cuda_driver *d = atomic_load_explicit(&the_driver, memory_order_acquire);
+  if (d) return d;
   pthread_mutex_lock(&lock);
   if (!the_driver && !why_not.text[0])
     the_driver = !fake_driver ? load(&why_not) : start(fake_driver, &why_not) ? fake_driver : NULL;
-  const fa_cuda_driver *d = the_driver;
+  d = the_driver;
   if (!d && err) *err = why_not;
   pthread_mutex_unlock(&lock);
   return d;
@@ -73,7 +77,16 @@ void fa_cuda_driver_replace(const fa_cuda_driver *fake) {
   why_not.text[0] = 0;
   the_driver = NULL;
   fake_driver = fake;
+  fa_cuda_forget();
   pthread_mutex_unlock(&lock);
+}
+
+unsigned fa_cuda_generation(void) {
+  return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+void fa_cuda_forget(void) {
+  atomic_fetch_add(&generation, 1);
 }
 
 fa_status fa_cuda_fail(const fa_cuda_driver *d, CUresult code, const char *what, fa_error *err) {
@@ -108,6 +121,20 @@ fa_status fa_cuda_device_get(const fa_cuda_driver *d, CUdevice device, fa_cuda_d
   return FA_OK;
 }
 
+/* Properties do not change, and the driver takes longer to say them all than a call takes to be planned. */
+static fa_status get_known(const fa_cuda_driver *d, CUdevice device, fa_cuda_device *out, fa_error *err) {
+  static _Thread_local unsigned learnt; /* when; 0: never */
+  static _Thread_local fa_cuda_device last;
+  const unsigned now = fa_cuda_generation();
+  if (learnt != now || last.device != device) {
+    const fa_status status = fa_cuda_device_get(d, device, &last, err);
+    learnt = status == FA_OK ? now : 0;
+    if (status != FA_OK) return status;
+  }
+  *out = last;
+  return FA_OK;
+}
+
 fa_status fa_cuda_device_current(const fa_cuda_driver *d, fa_cuda_device *out, fa_error *err) {
   CUcontext context = NULL;
   CUdevice device = 0;
@@ -116,5 +143,5 @@ fa_status fa_cuda_device_current(const fa_cuda_driver *d, fa_cuda_device *out, f
   if (!context) return fa_fail(err, FA_ERR_INPUT, "no CUDA context is current in the calling thread");
   code = d->cuCtxGetDevice(&device);
   if (code != CUDA_SUCCESS) return fa_cuda_fail(d, code, "cuCtxGetDevice", err);
-  return fa_cuda_device_get(d, device, out, err);
+  return get_known(d, device, out, err);
 }

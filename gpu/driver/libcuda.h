@@ -82,6 +82,11 @@ const fa_cuda_driver *fa_cuda_driver_get(fa_error *err);
 /* For tests: makes fake the driver from the next fa_cuda_driver_get on. NULL: load the real one again. */
 void fa_cuda_driver_replace(const fa_cuda_driver *fake);
 
+/* What was learnt of the driver, its devices and kernels is right while this number stays the same; it is never 0. */
+unsigned fa_cuda_generation(void);
+/* For tests: gives it another number. */
+void fa_cuda_forget(void);
+
 /* FA_ERR_MEMORY if out of memory, else FA_ERR_DEVICE, with "what: CUDA_ERROR_NAME (text)". */
 fa_status fa_cuda_fail(const fa_cuda_driver *d, CUresult code, const char *what, fa_error *err);
 
@@ -96,7 +101,8 @@ typedef struct fa_cuda_device {
 
 /* Properties of a device, from the driver. */
 fa_status fa_cuda_device_get(const fa_cuda_driver *d, CUdevice device, fa_cuda_device *out, fa_error *err);
-/* The device of the calling thread's current context. FA_ERR_INPUT: no context is current. */
+/* The device of the calling thread's current context; a thread asks for the properties of a device once. FA_ERR_INPUT:
+ * no context is current. */
 fa_status fa_cuda_device_current(const fa_cuda_driver *d, fa_cuda_device *out, fa_error *err);
 
 #endif

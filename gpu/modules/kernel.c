@@ -309,5 +309,6 @@ void fa_cuda_kernels_replace(const fa_cubin *replacement, int n) {
   fa_ahead_replace(NULL, replacement ? 0 : -1);
   cubins = replacement ? replacement : fa_cubins;
   n_cubins = replacement ? n : fa_n_cubins;
+  fa_cuda_forget();
   pthread_mutex_unlock(&lock);
 }
