@@ -1,6 +1,7 @@
 #include "gpu/cuda/run.h"
 
 #include "gpu/cuda/device_data.h"
+#include "gpu/cuda/kept.h"
 #include "gpu/cuda/target.h"
 #include "gpu/kernels/params/hopper.h"
 #include "gpu/modules/flex.h"
@@ -11,7 +12,7 @@
 
 _Static_assert((int)FA_CUDA_FLEX_WANTED >= (int)FA_PLAN_LAUNCHES, "all of a plan are asked for at once");
 
-/* A call on its way. The plan is large: nothing here is cleared. */
+/* A call on its way. */
 typedef struct run {
   const fa_cuda_driver *d;
   const fa_call *call;
@@ -19,8 +20,7 @@ typedef struct run {
   CUstream stream;
   fa_cuda_device device;
   fa_kernel_device target;
-  CUkernel kernel[FA_PLAN_LAUNCHES];
-  fa_plan plan;
+  fa_cuda_ready *ready; /* where all that is launched is made, or was */
 } run;
 
 /* ---- the plan ---- */
@@ -30,7 +30,7 @@ static fa_status check_workspace(const run *r, fa_error *err) {
                                     [FA_CALL_BACKWARD] = "fa_backward_workspace",
                                     [FA_CALL_CACHE] = "fa_forward_kvcache_workspace",
                                     [FA_CALL_BLOCKS] = "fa_flex_blocks_workspace"};
-  const size_t needed = r->plan.workspace_bytes;
+  const size_t needed = r->ready->plan.workspace_bytes;
   const void *workspace = r->call->workspace;
   if (needed == 0) return FA_OK;
   if (r->workspace_bytes < needed)
@@ -42,10 +42,14 @@ static fa_status check_workspace(const run *r, fa_error *err) {
   return FA_OK;
 }
 
+static fa_cuda_ran ran_as(const fa_plan *plan) {
+  return (fa_cuda_ran){plan->name, plan->aligned};
+}
+
 static fa_status make_plan(run *r, const fa_kernel_device *target, fa_cuda_ran *ran, fa_error *err) {
-  fa_status status = fa_plan_make(r->call, target, &r->plan, err);
+  fa_status status = fa_plan_make(r->call, target, &r->ready->plan, err);
   if (status == FA_OK) status = check_workspace(r, err);
-  if (status == FA_OK && ran) *ran = (fa_cuda_ran){r->plan.name, r->plan.aligned};
+  if (status == FA_OK && ran) *ran = ran_as(&r->ready->plan);
   return status;
 }
 
@@ -83,13 +87,13 @@ static fa_cuda_flex_wanted wanted_of(const fa_call *c, const fa_launch *l) {
 static fa_status find_with_mods(run *r, fa_error *err) {
   fa_cuda_flex_wanted wanted[FA_PLAN_LAUNCHES];
   int at[FA_PLAN_LAUNCHES], n = 0;
-  for (int i = 0; i < r->plan.n_launches; ++i)
-    if (r->plan.launch[i].mods) {
+  for (int i = 0; i < r->ready->plan.n_launches; ++i)
+    if (r->ready->plan.launch[i].mods) {
       at[n] = i;
-      wanted[n++] = wanted_of(r->call, &r->plan.launch[i]);
+      wanted[n++] = wanted_of(r->call, &r->ready->plan.launch[i]);
     }
   const fa_status status = fa_cuda_flex_kernels(r->d, &r->device, wanted, n, r->stream, err);
-  for (int i = 0; status == FA_OK && i < n; ++i) r->kernel[at[i]] = wanted[i].kernel;
+  for (int i = 0; status == FA_OK && i < n; ++i) r->ready->kernel[at[i]] = wanted[i].kernel;
   return status;
 }
 
@@ -97,12 +101,12 @@ static fa_status find_with_mods(run *r, fa_error *err) {
 static fa_status find_kernels(run *r, const fa_launch **failed, fa_error *err) {
   bool has_mods = false;
   *failed = NULL;
-  for (int i = 0; i < r->plan.n_launches; ++i) {
-    const fa_launch *l = &r->plan.launch[i];
+  for (int i = 0; i < r->ready->plan.n_launches; ++i) {
+    const fa_launch *l = &r->ready->plan.launch[i];
     has_mods |= l->mods != FA_MODS_NONE;
     if (l->mods) continue;
     const fa_status status = fa_cuda_kernel(r->d, &r->device, l->kernel.name, &l->kernel.recipe,
-                                            l->shared_bytes, &r->kernel[i], err);
+                                            l->shared_bytes, &r->ready->kernel[i], err);
     *failed = l;
     if (status != FA_OK) return status;
   }
@@ -131,8 +135,8 @@ static CUresult encode(const fa_cuda_driver *d, fa_tensor_map *map) {
 
 /* FA_ERR_UNSUPPORTED: the driver takes no such maps. */
 static fa_status make_maps(run *r, fa_error *err) {
-  for (int i = 0; i < r->plan.n_launches; ++i) {
-    const fa_launch *l = &r->plan.launch[i];
+  for (int i = 0; i < r->ready->plan.n_launches; ++i) {
+    const fa_launch *l = &r->ready->plan.launch[i];
     fa_tensor_map *maps = l->params;
     for (int k = 0; k < l->n_maps; ++k)
       if (encode(r->d, &maps[k]) != CUDA_SUCCESS)
@@ -198,10 +202,10 @@ static fa_cuda_together together_of(const fa_launch *l, int major) {
 
 static fa_status launch_all(run *r, fa_error *err) {
   fa_status status = FA_OK;
-  for (int i = 0; status == FA_OK && i < r->plan.n_launches; ++i) {
-    const fa_launch *l = &r->plan.launch[i];
+  for (int i = 0; status == FA_OK && i < r->ready->plan.n_launches; ++i) {
+    const fa_launch *l = &r->ready->plan.launch[i];
     if (l->counter) *l->counter = next_counter(r->d, r->stream);
-    status = fa_cuda_launch(r->d, r->kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
+    status = fa_cuda_launch(r->d, r->ready->kernel[i], l->kernel.name, l->shared_bytes, l->grid, l->n_threads,
                             together_of(l, r->device.major), l->params, r->stream, err);
   }
   return status;
@@ -210,7 +214,7 @@ static fa_status launch_all(run *r, fa_error *err) {
 /* Where a kernel cannot be had, is there a more general one? It is what is planned for a device that has less:
  * no kernels for sm_90a, or none but those that were compiled ahead of time. */
 static bool give_way(run *r, const fa_launch *failed) {
-  if (r->plan.is_hopper) {
+  if (r->ready->plan.is_hopper) {
     r->target.hopper = 0;
     return true;
   }
@@ -236,17 +240,36 @@ static fa_status prepare(run *r, fa_cuda_ran *ran, fa_error *err) {
   }
 }
 
+static fa_status make_ready(run *r, fa_cuda_ran *ran, fa_error *err) {
+  fa_status status = make_plan(r, &r->target, ran, err);
+  if (status == FA_OK && r->call->a && r->call->a->check_device_data)
+    status = fa_cuda_check_device_data(r->d, r->call, r->stream, err);
+  return status == FA_OK ? prepare(r, ran, err) : status;
+}
+
+/* By what the thread keeps, where it has made the same call before. */
+static fa_status get_ready(run *r, fa_cuda_ran *ran, fa_error *err) {
+  const fa_cuda_asked asked = {r->call, r->workspace_bytes, r->device.device, r->target};
+  bool is_there = false;
+  fa_cuda_ready *const place = fa_cuda_kept_find(&asked, &is_there);
+  if (place) r->ready = place;
+  if (is_there && ran) *ran = ran_as(&place->plan);
+  if (is_there) return FA_OK;
+  const fa_status status = make_ready(r, ran, err);
+  if (status == FA_OK && place) fa_cuda_kept_keep(place, &asked);
+  return status;
+}
+
 fa_status fa_cuda_run(const fa_call *call, size_t workspace_bytes, CUstream stream, fa_cuda_ran *ran,
                       fa_error *err) {
+  fa_cuda_ready own; /* large: nothing here is cleared */
   run r;
   r.call = call;
   r.workspace_bytes = workspace_bytes;
   r.stream = stream;
+  r.ready = &own;
   if (ran) *ran = (fa_cuda_ran){"", false};
   fa_status status = find_device(&r, err);
-  if (status == FA_OK) status = make_plan(&r, &r.target, ran, err);
-  if (status == FA_OK && call->a && call->a->check_device_data)
-    status = fa_cuda_check_device_data(r.d, call, stream, err);
-  if (status == FA_OK) status = prepare(&r, ran, err);
+  if (status == FA_OK) status = get_ready(&r, ran, err);
   return status == FA_OK ? launch_all(&r, err) : status;
 }
