@@ -3,7 +3,9 @@
  *
  * Three times each: of the same call again, of a call between other tensors than any that is kept, both in batches that
  * the device's queue holds, however slow the kernels are; and of the same call in long batches, in which a device that is
- * slower than the calls come is waited for. */
+ * slower than the calls come is waited for.
+ *
+ *   bench_host [ROWS HEADS]: of forward and backward (128 2) */
 #include "gpu/fa.h"
 #include "tests/bench/device.h"
 #include "tests/bench/host_driver.h"
@@ -12,7 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SHORT = 20, LONG = 200, ROWS = 128, HEADS = 2, KEYS = 512, OTHERS = 512, STEP_BYTES = 256 };
+enum { SHORT = 20, LONG = 200, KEYS = 512, OTHERS = 512, STEP_BYTES = 256 };
+static int64_t n_rows = 128, heads = 2;
 
 typedef struct problem {
   fa_attention a;
@@ -32,25 +35,25 @@ static void set_attention(problem *x, int64_t head_dim, int64_t rows, int64_t ke
   fa_attention_init(a);
   a->dtype = FA_BF16;
   a->batch = 1;
-  a->heads_q = a->heads_kv = HEADS;
+  a->heads_q = a->heads_kv = heads;
   a->seqlen_q = rows;
   a->seqlen_k = keys;
   a->head_dim = a->head_dim_v = head_dim;
   a->scale = 0.1;
   a->window_right = 0;
-  a->q_stride = a->o_stride = fa_strides_dense(rows, HEADS, head_dim);
-  a->k_stride = a->v_stride = fa_strides_dense(keys, HEADS, head_dim);
-  a->lse_stride = (fa_strides){HEADS * rows, 1, rows};
-  a->q = floats(keys * HEADS * head_dim);
-  a->k = floats(keys * HEADS * head_dim);
-  a->v = floats(keys * HEADS * head_dim);
-  a->o = floats(keys * HEADS * head_dim + OTHERS * STEP_BYTES / 4);
-  a->lse = floats(keys * HEADS);
+  a->q_stride = a->o_stride = fa_strides_dense(rows, heads, head_dim);
+  a->k_stride = a->v_stride = fa_strides_dense(keys, heads, head_dim);
+  a->lse_stride = (fa_strides){heads * rows, 1, rows};
+  a->q = floats(keys * heads * head_dim);
+  a->k = floats(keys * heads * head_dim);
+  a->v = floats(keys * heads * head_dim);
+  a->o = floats(keys * heads * head_dim + OTHERS * STEP_BYTES / 4);
+  a->lse = floats(keys * heads);
 }
 
 static void set_gradients(problem *x) {
   fa_gradients *g = &x->g;
-  const int64_t n = x->a.seqlen_k * HEADS * x->a.head_dim;
+  const int64_t n = x->a.seqlen_k * heads * x->a.head_dim;
   fa_gradients_init(g);
   g->d_o = floats(n);
   g->dq = floats(n);
@@ -120,13 +123,17 @@ static void allocate(problem *x, fa_status status) {
   x->workspace = (void *)bench_allocate(x->workspace_bytes + 1);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   static const int64_t head_dims[] = {64, 128};
+  if (argc == 3) {
+    n_rows = atoi(argv[1]);
+    heads = atoi(argv[2]);
+  }
   bench_open();
   bench_host_driver_print();
   for (size_t i = 0; i < sizeof head_dims / sizeof *head_dims; ++i) {
     problem x = {.workspace = NULL};
-    set_attention(&x, head_dims[i], ROWS, ROWS);
+    set_attention(&x, head_dims[i], n_rows, n_rows);
     set_gradients(&x);
     print("fa_forward", 5, forward, &x);
     allocate(&x, fa_backward_workspace(&x.a, &x.g, &x.workspace_bytes, &x.err));
