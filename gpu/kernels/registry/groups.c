@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* ---- flash backward ---- */
 
@@ -30,9 +31,8 @@ static fa_kernel_entry *place_of(fa_flash_backward_kernels *to, fa_kernel_step s
   }
 }
 
-int fa_flash_backward_find(fa_kernel_ability wanted, const fa_kernel_device *device, fa_flash_backward_kernels *out) {
+static int find_flash_backward(fa_kernel_ability wanted, const fa_kernel_device *device, fa_flash_backward_kernels *out) {
   const fa_kernel_table *t = &fa_kernels_flash_backward;
-  wanted.p_debug = 0;
   const fa_kernel *main = fa_kernel_first(t, FA_STEP_BY_KEYS, &wanted, device);
   if (!main) return 0;
   *out = (fa_flash_backward_kernels){.by_keys = main_of(main), .head_dim = main->ability.head_dim};
@@ -46,6 +46,28 @@ int fa_flash_backward_find(fa_kernel_ability wanted, const fa_kernel_device *dev
     if (to && k->dtype == main->dtype && (any_dim || k->ability.head_dim == out->head_dim)) *to = entry_of(k);
   }
   return out->prepare.name != NULL;
+}
+
+static int same_device(const fa_kernel_device *x, const fa_kernel_device *y) {
+  return x->max_shared_bytes == y->max_shared_bytes && x->compiles == y->compiles;
+}
+
+/* Layer after layer asks the same, and three walks over all rows are most of what a backward call takes to plan. */
+int fa_flash_backward_find(fa_kernel_ability wanted, const fa_kernel_device *device, fa_flash_backward_kernels *out) {
+  static _Thread_local fa_kernel_ability last;
+  static _Thread_local fa_kernel_device last_device;
+  static _Thread_local fa_flash_backward_kernels found; /* by_keys.kernel.name NULL: nothing is here */
+  wanted.p_debug = 0;
+  if (device && found.by_keys.kernel.name && memcmp(&last, &wanted, sizeof last) == 0 && same_device(&last_device, device)) {
+    *out = found;
+    return 1;
+  }
+  if (!find_flash_backward(wanted, device, out)) return 0;
+  if (!device) return 1;
+  last = wanted;
+  last_device = *device;
+  found = *out;
+  return 1;
 }
 
 /* ---- those that stay the same, made once ---- */
