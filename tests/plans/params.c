@@ -8,6 +8,7 @@
 #include "gpu/kernels/params/hopper_cache.h"
 #include "gpu/kernels/params/latent.h"
 #include "gpu/kernels/params/memeff_backward.h"
+#include "gpu/kernels/params/merge.h"
 #include "gpu/kernels/registry/kernel.h"
 
 #include <string.h>
@@ -29,6 +30,8 @@ typedef union any_params {
   fa_hopper_latent_params latent;
   fa_cache_append_params append;
   fa_cache_gather_params gather;
+  fa_merge_params merge;
+  fa_kernel_amax amax;
 } any_params;
 
 /* ---- meaningless parts of a struct ---- */
@@ -82,6 +85,13 @@ static void clear_gather(any_params *p) {
   CLEAR_PADDING(&p->gather);
 }
 
+static void clear_merge(any_params *p) {
+  CLEAR_PADDING(&p->merge);
+}
+static void clear_amax(any_params *p) {
+  CLEAR_PADDING(&p->amax);
+}
+
 static void clear(any_params *p, fa_params_kind kind) {
   static void (*const of[FA_N_PARAMS])(any_params * p) = {[FA_PARAMS_ATTENTION] = clear_forward,
                                                           [FA_PARAMS_BACKWARD] = clear_backward,
@@ -94,7 +104,9 @@ static void clear(any_params *p, fa_params_kind kind) {
                                                           [FA_PARAMS_CACHE_APPEND] = clear_append,
                                                           [FA_PARAMS_CACHE_GATHER] = clear_gather,
                                                           [FA_PARAMS_FLEX_LISTS] = clear_lists,
-                                                          [FA_PARAMS_FLEX_EXACT] = clear_exact};
+                                                          [FA_PARAMS_FLEX_EXACT] = clear_exact,
+                                                          [FA_PARAMS_MERGE] = clear_merge,
+                                                          [FA_PARAMS_AMAX] = clear_amax};
   of[kind](p);
 }
 

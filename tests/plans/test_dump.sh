@@ -26,4 +26,5 @@ for subject in host:hopper cuda; do
   awk '/^case /{n++} n != 7' "$work/one.txt" >"$work/two.txt"
   compare "$work/one.txt" "$work/two.txt" >"$work/said" && fail "$subject: a missing case is not noticed"
   grep -q missing "$work/said" || fail "$subject: it does not say that a case is missing"
+  "$1" "$subject" cases/amax.json cases/merge.json >"$work/one.txt" 2>"$work/log" || fail "$subject: some parameters are not known"
 done
