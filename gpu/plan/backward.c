@@ -175,6 +175,18 @@ void fa_fast_backward_add_dsinks(const fa_call *call, const fa_fast_backward *x,
                        block, out);
 }
 
+/* A block of a main kernel for sm_90a does in the same time the work of so many blocks of a portable one. */
+#define HOPPER_RATE 2
+
+/* Whether a block by keys of a kernel for sm_90a ends no later than a portable one by queries: then there is nothing to be
+ * gained by queries, and two accumulators instead of one to be cleared by a launch more, added to, and converted. */
+static bool is_best_by_keys(const fa_call *call, const fa_kernel_device *device, const fa_fast_backward *x) {
+  const fa_attention *a = call->a;
+  const fa_kernel *k = fa_hopper_main_by_keys(call, device, x);
+  return k && k->block_n * a->seqlen_q * (a->heads_q / a->heads_kv) <=
+                  HOPPER_RATE * x->kernels.by_queries.block_m * a->seqlen_k;
+}
+
 static fa_status plan_fast(const fa_call *call, const fa_kernel_device *device, fa_plan *out, fa_error *err) {
   const fa_attention *a = call->a;
   const bool bias_aligned = !a->bias || fa_bias_is_aligned(a, a->bias, a->bias_stride);
@@ -183,6 +195,7 @@ static fa_status plan_fast(const fa_call *call, const fa_kernel_device *device, 
   if (status != FA_OK) return status;
   out->name = "flash_backward";
   out->adds_dbias = call->g->dbias && fa_backward_adds_dbias(a, call->g);
+  if (is_best_by_keys(call, device, &x)) x.kernels.by_queries.block_m = 0; /* not by these */
   fa_fast_backward_prepare(call, call->n_processors, out, &x);
   fa_fast_backward_place(&x, call->workspace);
   add_launches(call, device, &x, out);

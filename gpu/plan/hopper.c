@@ -160,9 +160,10 @@ static bool fill_backward_maps(const fa_attention *a, const fa_gradients *g, con
          fill_map(&p->dv, a, g->dv, g->dv_stride, keys, a->heads_kv, head_dim_v, 16);
 }
 
-/* By keys, all rows aligned, and nothing else than dQ, dK and dV. */
+/* All rows aligned, and nothing else than dQ, dK and dV. LSE is log2 in the workspace, unless the call's own main kernel
+ * subtracts before it scales to base 2. */
 static bool is_plain(const fa_call *call, const fa_fast_backward *x) {
-  return !x->grids.by_queries && fa_gradients_are_aligned(call->a, call->g) && !call->g->dbias;
+  return fa_gradients_are_aligned(call->a, call->g) && !call->g->dbias && !x->kernels.by_keys.subtracts_first;
 }
 
 /* The other kernels of the call read the same workspace; where two head dims differ, their tiles may be wider
@@ -204,14 +205,19 @@ void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa
                    .writes = FA_WRITES(FA_T_DK) | FA_WRITES(FA_T_DV) | FA_WRITES_WORKSPACE};
 }
 
-/* LSE is log2 in the workspace, unless the call's own main kernel subtracts before it scales to base 2. */
-void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device, fa_fast_backward *x,
-                            fa_launch *main, fa_plan *out) {
+const fa_kernel *fa_hopper_main_by_keys(const fa_call *call, const fa_kernel_device *device,
+                                        const fa_fast_backward *x) {
   const fa_attention *a = call->a;
-  if (!is_plain(call, x) || !is_possible(a, device) || x->params->lse_factor == 1.0f) return;
+  if (!is_plain(call, x) || !is_possible(a, device)) return NULL;
   const fa_kernel *k =
       fa_hopper_backward_find(fa_kernel_wanted(a, true), has_lengths(a), a->deterministic, device);
-  if (!k || !shares_workspace(k, x)) return;
+  return k && shares_workspace(k, x) ? k : NULL;
+}
+
+void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device, fa_fast_backward *x,
+                            fa_launch *main, fa_plan *out) {
+  const fa_kernel *k = x->grids.by_queries ? NULL : fa_hopper_main_by_keys(call, device, x);
+  if (!k) return;
   fa_hopper_backward_params *p = make_backward_params(call, k, x, out);
   if (!p) return;
   if (takes_turns(call, k)) {

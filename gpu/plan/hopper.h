@@ -33,6 +33,10 @@ fa_launch *fa_hopper_launch_forward(const fa_kernel *k, const fa_kernel_device *
 
 /* ---- backward: the main kernel by keys, between the flash kernels before and after it ---- */
 
+/* The one that would take main's place in a call by keys. NULL: none can. Of x, whose kernels are there. */
+const fa_kernel *fa_hopper_main_by_keys(const fa_call *call, const fa_kernel_device *device,
+                                        const fa_fast_backward *x);
+
 /* Puts one for sm_90a in the place of `main`, where one can do the call; the launches around it share x's
  * parameters, of which some change. Beside what the forward kernels cannot, calls by queries and gradients of a
  * bias are beyond them. Any scale will do. */

@@ -105,6 +105,23 @@ static void test_bits(void) {
   fa_tensors_free(&host);
 }
 
+/* By queries only where a block by keys would have more to do than its rate makes up for: many rows for few keys, or query
+ * heads that share them. */
+static void expect_backward(const char *json, const char *name) {
+  ran r;
+  run_cuda(json, 0, NULL, FA_PASS_FORWARD | FA_PASS_BACKWARD, &r);
+  CHECK_MSG(strcmp(r.backward, name) == 0, "%s: %s is not %s", json, r.backward, name);
+  fa_tensors_free(&r.t);
+}
+
+static void test_by_keys(void) {
+  expect_backward("{\"seqlen_q\": 128, \"seqlen_k\": 128, \"head_dim\": 64}", "hopper_backward");
+  expect_backward("{\"seqlen_q\": 128, \"seqlen_k\": 128, \"head_dim\": 128}", "hopper_backward");
+  expect_backward("{\"seqlen_q\": 257, \"seqlen_k\": 128, \"head_dim\": 64}", "flash_backward");
+  expect_backward("{\"seqlen_q\": 128, \"seqlen_k\": 128, \"head_dim\": 64, \"heads_q\": 4, \"heads_kv\": 1}",
+                  "flash_backward");
+}
+
 /* What does the work where the chosen kernels cannot: reports name that. */
 static void test_others_ran(void) {
   fa_case c;
@@ -141,6 +158,7 @@ static void test_policy(void) {
 int main(void) {
   test_choice();
   test_bits();
+  test_by_keys();
   test_others_ran();
   test_policy();
   return check_done();
