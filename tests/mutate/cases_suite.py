@@ -5,14 +5,13 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import casefiles
 import server
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels"))
 import work  # noqa: E402
 
-EVERY = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
-         "hopper", "flex", "mixed", "crossattn", "masks", "prefill", "merge", "sinks", "mla", "mla_prefill", "topk", "kvcache_large",
-         "kvcache_mods", "hopper_cache", "quantized")
+EVERY = casefiles.NAMES
 # Where -> case files. The last two are for the kernels that devices with little shared memory or many processors get.
 FILES = {"host": EVERY, "host:hopper": EVERY, "host:shared=99": ("kernels", "hopper", "kvcache_large"), "host:processors=132": ("crossattn", "kvcache")}
 LONGEST = 60.0  # seconds of the processor

@@ -3,6 +3,8 @@
 A test is a command. "@NAME" in it stands for a program of the build, which is linked again with the mutated sources."""
 from dataclasses import dataclass
 
+import casefiles
+
 GOLDEN = ("golden", "check", "tests/golden/reference", "--cases", "tests/golden/reference.json")
 RUN = ("run", "--jobs", "1", "-q", "--no-progress", "--fail-fast", "--schedule-seed", "1")
 
@@ -34,10 +36,8 @@ GOLDENS = Program("golden", ("@fa-verify", *GOLDEN))
 KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_backward", "kv_kernels", "host_kernels", "host_flash",
                 "host_backward", "hopper_backward", "wide")
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
-FILES = ("causal", "window", "edge", "gqa", "varlen", "dropout", "alibi", "softcap", "headdim", "offset", "memeff", "kvcache",
-         "flex", "mixed", "masks", "prefill", "merge", "sinks", "mla", "topk", "kvcache_large", "quantized", "quantized_cache", "mla_prefill", "kvcache_mods", "hopper_cache", "amax", "four_bit_cache")
-HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*FILES, "drawn")]
-BY_ITSELF = [judged(f, "ref-f32") for f in FILES]
+HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*casefiles.RECORDED, "drawn")]
+BY_ITSELF = [judged(f, "ref-f32") for f in casefiles.RECORDED]
 REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "places", "terms", "mods_edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "by_hand", "formula", "element", "twists", "memory", "lanes",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
             "compare", "compare_edges", "compare_memory", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
