@@ -162,8 +162,10 @@ fa_status fa_session_begin_rules(fa_session *s, fa_error *err) {
 
 /* ---- hidden cases ---- */
 
+/* The case is the session's, or freed. */
 static fa_status add_hidden(fa_session *s, fa_case *c, fa_error *err) {
   fa_status status = fa_case_list_push(&s->hidden, c);
+  fa_case_free(c); /* that of a list is empty */
   if (status == FA_OK)
     status = fa_session_add_item(s, s->source.hidden_from + s->hidden.n - 1, 0, s->cli->schedule_seed);
   return status == FA_OK ? FA_OK : fa_fail(err, status, "out of memory");

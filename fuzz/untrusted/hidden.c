@@ -14,10 +14,12 @@
 #define DRAWS 300  /* of each profile; 2 microseconds each */
 #define LONGER 160 /* keys or rows that a neighbour may have more: it should not cost much more */
 
+/* A case without a name is freed. */
 static fa_status name_it(fa_case *c, int64_t i, fa_error *err) {
   char name[40];
   snprintf(name, sizeof name, "hidden-%lld", (long long)i);
   if (fa_case_set_name(c, name) == FA_OK) return FA_OK;
+  fa_case_free(c);
   return fa_fail(err, FA_ERR_MEMORY, "out of memory");
 }
 

@@ -153,6 +153,39 @@ static void test_outputs(void) {
   fa_case_free(&c);
 }
 
+/* A recorded run has its buffers, and their gradients, under the expression's names for them. */
+static void test_buffers(void) {
+  static const char *const names[] = {"x/q", "x/k", "x/v", "x/do", "x/buffer_slopes", "x/dbuffer_slopes"},
+                           *const groups[] = {"x"};
+  static const char text[] =
+      "{\"family\":\"flex\",\"heads_q\":2,\"seqlen_q\":3,\"head_dim\":8,\"score_mod\":\"score + slopes[h]\","
+      "\"buffers\":{\"slopes\":{\"shape\":[2],\"grad\":true}}}";
+  const char *const lines[] = {text};
+  const float own[] = {3, 5};
+  const fa_tensor slopes = {
+      .dtype = FA_F32, .rank = 1, .shape = {2}, .stride = {1}, .data = (char *)(uintptr_t)own};
+  fa_tensors in;
+  fa_case c = case_of(text, &in);
+  const fa_tensor *const tensors[] = {&in.t[FA_T_Q],  &in.t[FA_T_K], &in.t[FA_T_V],
+                                      &in.t[FA_T_DO], &slopes,       &slopes};
+  char path[200];
+  fa_safetensors f;
+  fa_recorded run;
+  fa_error err = {""};
+  path_of("run.safetensors", path);
+  CHECK_MSG(fa_safetensors_write(path, names, tensors, 6, groups, lines, 1, &err) == FA_OK, "%s", err.text);
+  REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+  REQUIRE(fa_recorded_load(&f, path, "x", &run, &err) == FA_OK);
+  for (int64_t k = 0; k < 2; ++k) {
+    CHECK(fa_tensor_get(&run.in.t[FA_T_BUFFER_0], &k) == own[k]);
+    CHECK(run.got.t[FA_T_DBUFFER_0].data && fa_tensor_get(&run.got.t[FA_T_DBUFFER_0], &k) == own[k]);
+  }
+  fa_recorded_free(&run);
+  fa_safetensors_close(&f);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- who judges ---- */
 
 /* A GPU that has to judge, and cannot, ends the run; one that may, does not. */
@@ -244,6 +277,7 @@ int main(void) {
   test_no_golden();
   test_groups();
   test_outputs();
+  test_buffers();
   test_asked();
   test_two();
   test_lanes();

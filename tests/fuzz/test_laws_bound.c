@@ -205,7 +205,54 @@ static void check_case(int n) {
   fa_case_free(&c);
 }
 
+/* ---- what is compared with a bound ---- */
+
+/* A side whose one LSE is this, with this bound. */
+static fa_law_side side_of(const fa_case *c, float lse, double *bounds) {
+  fa_law_side s = {.profile = fa_profile_get("simt-f32", c->problem.dtype), .bounded = 2};
+  fa_error err = {""};
+  const int64_t first[FA_MAX_RANK] = {0};
+  REQUIRE(fa_problem_copy(&s.p, &c->problem) == FA_OK && fa_case_build(c, &s.in, &err) == FA_OK);
+  REQUIRE(fa_tensors_clone(&s.out, &s.in, &err) == FA_OK);
+  fa_tensor_set(&s.out.t[FA_T_LSE], first, lse);
+  s.bound_o = s.bound_lse = bounds;
+  return s;
+}
+
+/* Whether two results break a law whose bounds are these. */
+static bool breaks(float want, float got, double bound_a, double bound_b) {
+  static fa_result r;
+  const fa_run_config config = {.backend = &fa_backend_ref_f32};
+  const fa_law_modes modes = {.of = {[FA_T_LSE] = FA_LAW_BOUND}};
+  fa_case c;
+  fa_error err = {""};
+  REQUIRE(fa_case_from_text("{\"seqlen_q\":1,\"head_dim\":8,\"backward\":false}", &c, &err) == FA_OK);
+  fa_law_work w = {.c = &c, .config = &config, .r = &r, .passes = FA_PASS_FORWARD};
+  fa_result_init(&r);
+  w.base = side_of(&c, want, &bound_a);
+  w.other = side_of(&c, got, &bound_b);
+  REQUIRE(fa_law_compare_all(&w, &w.other, modes, NULL, NULL, &err) == FA_OK);
+  CHECK(w.n_compared == 1);
+  const bool broken = r.state == FA_FAIL;
+  w.base.bound_o = w.base.bound_lse = w.other.bound_o = w.other.bound_lse = NULL;
+  fa_law_side_free(&w.base);
+  fa_law_side_free(&w.other);
+  fa_result_free(&r);
+  fa_case_free(&c);
+  return broken;
+}
+
+/* The bounds of both and 2^-6 of half a unit are allowed, to the last bit. */
+static void test_met(void) {
+  const double unit = fa_half_ulp(FA_F32, 1) * 0x1p-6;
+  CHECK(!breaks(1, 1 + 0x1p-10f, 0x1p-10 - unit, 0) && !breaks(1, 1 + 0x1p-10f, 0, 0x1p-10 - unit));
+  CHECK(!breaks(1, 1 - 0x1p-10f, 0x1p-11, 0x1p-11 - unit));
+  CHECK(breaks(1, 1 + 0x1p-10f, 0x1p-11, 0x1p-11 - 2 * unit));
+  CHECK(breaks(1, 1 - 0x1p-10f, 0x1p-11, 0x1p-11 - 2 * unit));
+}
+
 int main(void) {
+  test_met();
   for (int n = 0; n < (int)(sizeof cases / sizeof *cases); ++n) check_case(n);
   return check_done();
 }

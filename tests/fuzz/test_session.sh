@@ -53,9 +53,15 @@ expect exits 0
 expect emitted 3
 run "$verify" run --cases e.json --backend ref-f32
 expect last_line "tests:3 passed:3 failed:0 skipped:0 error:0"
-# So are draws that several backends need instead of the first; other draws are other cases.
+# As drawn, a case has its first draw: none is kept of a run without an end.
+run "$verify" random --seconds 0.3 --profile causal --backend ref-f32 --as-drawn --emit e.json -q
+expect exits 0
+expect has e.json '"name":"causal-1-0"'
 names() { grep -o '"name":"[^"]*"' e.json | tr '\n' ' '; }
 is_named() { [ "$(names)" = "$1" ]; }
+run "$faulty" random --count 2 --profile bias --backend faulty:none --as-drawn --emit e.json -q
+expect is_named '"name":"bias-1-0" "name":"bias-1-1" '
+# So are draws that several backends need instead of the first; other draws are other cases.
 run "$faulty" random --count 4 --profile bias --backend faulty:f32_only --backend faulty:f32_only2 --emit e.json -q
 expect is_named '"name":"bias-1-0.4" "name":"bias-1-1.1" "name":"bias-1-2" "name":"bias-1-3.1" '
 run "$faulty" random --count 4 --profile bias --backend faulty:f32_only --backend faulty:none --emit e.json -q

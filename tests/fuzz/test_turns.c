@@ -1,5 +1,6 @@
 /* Slots shared by processes: never more holders than slots, a dying process releases its slot, and a hanging
  * holder does not block others forever. */
+#include "fuzz/one/preparing.h"
 #include "fuzz/one/turns.h"
 #include "report/text/progress.h"
 #include "tests/support/check.h"
@@ -106,12 +107,45 @@ static void test_none(void) {
   CHECK(fa_process_slots_acquire(&turns, 60) < 0 && fa_seconds_now() - start < 30);
 }
 
+/* ---- opening a device ---- */
+
+static void count_one(void *self) {
+  ++*(int *)self;
+}
+
+/* Seconds that it took. */
+static double prepare(const fa_process_slots *turns, double patience_s, int *n) {
+  static const fa_backend backend = {.name = "counts", .prepare = count_one};
+  const double start = fa_seconds_now();
+  fa_preparing p = {0};
+  fa_preparing_begin(&p, &backend, n, turns, patience_s);
+  CHECK(p.running);
+  fa_preparing_wait(&p);
+  CHECK(!p.running);
+  return fa_seconds_now() - start;
+}
+
+/* Where there are no turns nobody waits; where there are, a process waits for its first alone. */
+static void test_preparing(void) {
+  fa_process_slots turns = fa_process_slots_make(1);
+  int n = 0;
+  prepare(NULL, 60, &n);
+  CHECK(n == 1);
+  const pid_t holder = start_slot_holder(&turns);
+  CHECK(prepare(&turns, 0.05, &n) >= 0.05 && n == 2);
+  CHECK(prepare(&turns, 60, &n) < 30 && n == 3);
+  kill(holder, SIGKILL);
+  REQUIRE(waitpid(holder, NULL, 0) == holder);
+  fa_process_slots_free(&turns);
+}
+
 int main(void) {
   seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(seen != MAP_FAILED);
   test_at_most(1);
   test_at_most(3);
   test_patience();
+  test_preparing();
   test_none();
   return check_done();
 }

@@ -34,7 +34,7 @@ def judged(name, backend="host"):
 
 GOLDENS = Program("golden", ("@fa-verify", *GOLDEN))
 KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_backward", "kv_kernels", "host_kernels", "host_flash",
-                "host_backward", "hopper_backward", "wide")
+                "host_backward", "hopper_backward", "wide", "kernel_eight")
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
 HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*casefiles.RECORDED, "drawn")]
 BY_ITSELF = [judged(f, "ref-f32") for f in casefiles.RECORDED]
@@ -72,7 +72,7 @@ OF = {
               *(judged(f) for f in ("kvcache", "gqa", "edge")), RECORDED, GOLDENS, RUNS[0], RUNS[1], RUNS[7], RUNS[8]],
     "fuzz": [*WHOLE, *LAWS, *TWO, *BY_ITSELF, *tests("ci_tier", "untrusted_group", "delivered", "bench_pairs", "flex_slope",
                                                      "explain_hypotheses", "report_untrusted", "report_claims", "report_causes", "report", "report_maps", "report_merge",
-                                                     "report_causes_report", "generate", "judge_process", "judge_canaries", "option_rows"),
+                                                     "report_causes_report", "generate", "judge_process", "judge_canaries", "option_rows", "session_memory", "ci_ask", "lanes_usual"),
              *(judged(f) for f in ("kvcache", "gqa", "edge", "merge", "topk")), RECORDED, GOLDENS, *RUNS],
 }
 OF["formulas"] = OF["ref"]

@@ -1,0 +1,139 @@
+/* A session keeps no memory; and when any allocation before its first case fails, it says so, and does not judge fewer cases instead. */
+#include "fuzz/campaign/session.h"
+#include "fuzz/options/cases_select.h"
+#include "report/unfinished.h"
+#include "tests/held/guarded.h"
+#include "tests/support/check.h"
+
+#include <cjson/cJSON.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const fa_backend *const backends[] = {&fa_backend_ref_f32, NULL};
+
+/* One with causal masks and grouped heads before one with neither: hidden cases are for words that neither has. */
+#define CASES                                                                                                \
+  "--case",                                                                                                  \
+      "{\"name\":\"a\",\"dtype\":\"f32\",\"heads_q\":2,\"seqlen_q\":9,\"head_dim\":8,\"backward\":false,"    \
+      "\"mask\":{\"type\":\"causal\"}}",                                                                     \
+      "--case",                                                                                              \
+      "{\"name\":\"b\",\"dtype\":\"f32\",\"seqlen_q\":4,\"seqlen_k\":7,\"head_dim\":8,\"backward\":false}"
+
+static const char contract[] =
+    "{\"fa_exec\":2,\"name\":\"a\",\"dtypes\":[\"f32\"],\"features\":[\"causal\",\"bottom_right\",\"gqa\"],"
+    "\"passes\":[\"forward\"],\"limits\":{\"seqlen_q\":{\"max\":20},\"seqlen_k\":{\"max\":20},\"batch\":{"
+    "\"max\":2},"
+    "\"heads_q\":{\"max\":4},\"head_dim\":{\"max\":16}}}";
+static const char secret[] = "5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c";
+
+typedef struct asked {
+  fa_cli cli;
+  fa_case_list list;
+  fa_case_origin *origins;
+} asked;
+
+static asked ask(void) {
+  static char *words[] = {"fa-verify", "run", CASES, "--backend", "ref-f32", "-q", NULL};
+  asked a = {.cli = {.backends = backends}};
+  fa_error err = {""};
+  REQUIRE(fa_cli_parse(&a.cli, (int)(sizeof words / sizeof *words) - 1, words) == 0);
+  REQUIRE(fa_cli_load_cases(&a.cli, &a.list, &a.origins, &err) == FA_OK);
+  return a;
+}
+
+static void forget(asked *a) {
+  fa_case_list_free(&a->list);
+  free(a->origins);
+  fa_cli_free(&a->cli);
+}
+
+/* As fa_session_open does for a candidate behind a wall, which this is not. */
+static fa_status add_rules(fa_session *s, const fa_cli *cli, fa_error *err) {
+  s->cli = cli;
+  s->rules = malloc(sizeof *s->rules);
+  if (!s->rules) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
+  return fa_rules_init(s->rules, FA_TRUSTED_LAYERS | 1u << FA_LAYER_HIDDEN, contract, NULL, err);
+}
+
+/* What comes of a session before its first case. */
+typedef struct begun {
+  int code;
+  int64_t n_items;
+  bool has_lanes, is_secret; /* what it draws from is the secret above */
+} begun;
+
+/* hidden: what the run of a candidate is asked with; NULL: the run trusts its subject. */
+static begun begin(const asked *a, const fa_cli *hidden) {
+  static fa_session s;
+  fa_error err = {""};
+  int code = fa_session_open(&s, &a->cli);
+  if (code == 0) {
+    s.source = (fa_source){.list = &a->list, .origin = a->origins};
+    fa_status status = hidden ? add_rules(&s, hidden, &err) : FA_OK;
+    if (status == FA_OK) status = fa_session_select(&s, fa_source_count(&s.source, a->list.n), &err);
+    if (status != FA_OK) code = fa_cli_fail(status, &err);
+  }
+  const begun b = {code, s.n_items, code == 0 && s.lane,
+                   code == 0 && s.rules && strcmp(s.rules->secret.hex, secret) == 0};
+  fa_session_free(&s);
+  return b;
+}
+
+/* Allocation 0, 1, 2 ... fails, until there are no more; of the thousands that drawing takes, ever fewer. */
+static void fail_some(const asked *a, const fa_cli *hidden, int64_t usual) {
+  const long before = guarded_live();
+  for (long i = 0; i < 1000000; i += i < 200 ? 1 : i / 8) {
+    guarded_fail_after(i);
+    const begun b = begin(a, hidden);
+    const bool unused = guarded_waits();
+    guarded_fail_after(-1);
+    CHECK_MSG(guarded_live() == before, "allocation %ld: %ld blocks before, %ld after", i, before,
+              guarded_live());
+    CHECK_MSG(b.code == FA_EXIT_INFRASTRUCTURE || (b.has_lanes && b.n_items == usual),
+              "allocation %ld: exit %d, %lld items", i, b.code, (long long)b.n_items);
+    if (unused) return;
+  }
+  CHECK(!"an end");
+}
+
+static void test_begin(bool hides, int64_t want) {
+  asked a = ask();
+  fa_cli with = a.cli;
+  const fa_cli *hidden = hides ? &with : NULL;
+  with.secret = secret;
+  const begun b = begin(&a, hidden);
+  CHECK_MSG(b.code == 0 && b.n_items == want && b.is_secret == hides, "exit %d, %lld items", b.code,
+            (long long)b.n_items);
+  fail_some(&a, hidden, want);
+  forget(&a);
+}
+
+/* The secret of a run that is resumed is the one that its journal begins with. */
+static void test_resumed(void) {
+  char path[300], name[] = "/tmp/fa-test-session-XXXXXX";
+  asked a = ask();
+  fa_cli with = a.cli;
+  const int fd = mkstemp(name);
+  fa_report_journal_of(name, path, sizeof path);
+  FILE *f = fopen(path, "w");
+  REQUIRE(f && fprintf(f, "{\"run\":{\"untrusted\":{\"secret\":\"%s\"}}}\n", secret) > 0 && fclose(f) == 0);
+  with.report = name;
+  with.resume = true;
+  const long before = guarded_live();
+  const begun b = begin(&a, &with);
+  CHECK(b.code == 0 && b.is_secret);
+  CHECK_MSG(guarded_live() == before, "%ld blocks before, %ld after", before, guarded_live());
+  REQUIRE(close(fd) == 0 && unlink(path) == 0 && unlink(name) == 0);
+  forget(&a);
+}
+
+int main(void) {
+  cJSON_InitHooks(&(cJSON_Hooks){malloc, free}); /* a library of its own would take its memory elsewhere */
+  test_begin(false, 2);
+  test_begin(true, 8);
+  test_resumed();
+  return check_done();
+}
