@@ -251,8 +251,49 @@ static void test_met(void) {
   CHECK(breaks(1, 1 - 0x1p-10f, 0x1p-11, 0x1p-11 - 2 * unit));
 }
 
+static void set_zero(const fa_tensor *t) {
+  int64_t index[FA_MAX_RANK];
+  for (int64_t e = 0; t->data && e < fa_tensor_count(t); ++e) {
+    fa_tensor_unravel(t, e, index);
+    fa_tensor_set(t, index, 0);
+  }
+}
+
+/* Whether a NaN in dQ breaks a law where dS may be as large as 2 |dO| |V| = 2 of what its type has. */
+static bool nan_breaks(double largest) {
+  static fa_result r;
+  const fa_run_config config = {.backend = &fa_backend_ref_f32};
+  const int64_t first[FA_MAX_RANK] = {0};
+  double unused = 0;
+  fa_case c;
+  fa_error err = {""};
+  REQUIRE(fa_case_from_text("{\"seqlen_q\":1,\"head_dim\":8,\"fill\":\"zero\"}", &c, &err) == FA_OK);
+  fa_law_side s = side_of(&c, 0, &unused);
+  fa_law_work w = {.c = &c, .config = &config, .r = &r, .passes = FA_PASS_FORWARD | FA_PASS_BACKWARD};
+  fa_result_init(&r);
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (fa_tensor_id_is_output((fa_tensor_id)id)) set_zero(&s.out.t[id]);
+  fa_tensor_set(&s.in.t[FA_T_DO], first, 1);
+  fa_tensor_set(&s.in.t[FA_T_V], first, 1);
+  fa_tensor_set(&s.out.t[FA_T_DQ], first, NAN);
+  s.profile.max_p = largest;
+  REQUIRE(fa_law_check_nan(&w, &s, &err) == FA_OK);
+  CHECK(w.over == (r.state == FA_FAIL));
+  s.bound_o = s.bound_lse = NULL;
+  fa_law_side_free(&s);
+  fa_result_free(&r);
+  fa_case_free(&c);
+  return w.over;
+}
+
+static void test_overflow(void) {
+  CHECK(nan_breaks(3) && nan_breaks(2));
+  CHECK(!nan_breaks(1.999));
+}
+
 int main(void) {
   test_met();
+  test_overflow();
   for (int n = 0; n < (int)(sizeof cases / sizeof *cases); ++n) check_case(n);
   return check_done();
 }
