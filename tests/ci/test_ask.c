@@ -96,6 +96,43 @@ static void test_nothing_new(void) {
   fa_case_list_free(&list);
 }
 
+static unsigned runs_f32(void *self, const fa_problem *p, char *why, size_t size) {
+  return p->dtype == FA_F32 ? runs_all(self, p, why, size) : 0;
+}
+
+/* What is counted of a list of which some cases are filtered out, cannot be run, or would take too long. */
+static void test_counts(void) {
+  static const struct {
+    const char *name;
+    fa_dtype dtype;
+    int64_t n;
+  } cases[] = {{"in-able", FA_F32, 4},      {"in-unable", FA_F16, 4},      {"out-able", FA_F32, 4},
+               {"out-unable", FA_F16, 4},   {"in-long", FA_F32, 20000},    {"in-long-2", FA_F32, 20000},
+               {"out-long", FA_F32, 20000}, {"in-long-un", FA_F16, 20000}, {"in-able-2", FA_F32, 5}};
+  fa_backend backend = fa_backend_ref_f32;
+  fa_tier tier;
+  fa_error err = {""};
+  backend.supports = runs_f32;
+  s.choice[0].backend = &backend;
+  cli.filter = "^in-";
+  cli.seconds = 1;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    fa_case c;
+    REQUIRE(fa_case_init(&c) == FA_OK && fa_case_set_name(&c, cases[i].name) == FA_OK);
+    c.problem.dtype = cases[i].dtype;
+    c.problem.seqlen_q = c.problem.seqlen_k = cases[i].n;
+    REQUIRE(fa_case_list_push(&list, &c) == FA_OK);
+  }
+  CHECK_MSG(fa_tier_choose(&tier, &s, &list, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(tier.n_all == 6 && tier.n_unable == 2 && tier.n_too_long == 2 && tier.n_named == 2 &&
+                tier.n_profiles == 0,
+            "%lld, %lld unable, %lld too long, %lld chosen", (long long)tier.n_all, (long long)tier.n_unable,
+            (long long)tier.n_too_long, (long long)tier.n_named);
+  fa_tier_free(&tier);
+  fa_case_list_free(&list);
+  cli.filter = NULL;
+}
+
 int main(void) {
   fa_lane *lane = calloc(1, sizeof *lane);
   REQUIRE(lane);
@@ -103,6 +140,7 @@ int main(void) {
   s = (fa_session){.cli = &cli, .lane = lane, .n_choices = 1};
   test_answers();
   test_nothing_new();
+  test_counts();
   free(lane);
   return check_done();
 }

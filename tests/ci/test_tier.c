@@ -130,6 +130,21 @@ static void test_json(void) {
   cJSON_Delete(o);
 }
 
+/* What is told before the first case. */
+static void test_choice(int n_profiles, const char *want) {
+  int64_t order[4];
+  double seconds[4];
+  char *text = NULL;
+  size_t n;
+  const fa_tier t = tier_of(order, seconds, 2, 1, n_profiles);
+  FILE *out = open_memstream(&text, &n);
+  REQUIRE(out);
+  fa_tier_print_choice(out, &t);
+  REQUIRE(fclose(out) == 0);
+  CHECK_MSG(strstr(text, want) && !strstr(text, "too long") && !strstr(text, "does not run"), "%s", text);
+  free(text);
+}
+
 static void test_costs(void) {
   fa_case small, large;
   REQUIRE(fa_case_init(&small) == FA_OK && fa_case_init(&large) == FA_OK);
@@ -175,6 +190,8 @@ int main(void) {
   test_time();
   test_count();
   test_json();
+  test_choice(0, "tier smoke: the first 1 have 0 of 0 features; random profiles: none\n");
+  test_choice(2, "random profiles: causal, window\n");
   test_costs();
   test_exact_cost();
   CHECK(fa_tier_find("smoke")->seconds == 30 && fa_tier_find("standard")->seconds == 600 &&

@@ -242,6 +242,26 @@ static void test_words(void) {
         fa_failure_word_read("r.json:-1", &w, NULL) == FA_ERR_INPUT);
 }
 
+/* A case's name as a file's: none is hidden, or in another folder. */
+static void test_file_names(void) {
+  static const struct {
+    const char *name, *want;
+  } names[] = {{"aZ-z_A.09", "aZ-z_A.09"}, {".a.b", "_a.b"}, {"../x", "_._x"}, {"a/b c", "a_b_c"}, {"", "_"}};
+  char out[200], text[300];
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    fa_file_name_from(names[i].name, out, sizeof out);
+    CHECK_MSG(strcmp(out, names[i].want) == 0, "%s: %s, not %s", names[i].name, out, names[i].want);
+  }
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = 0;
+  fa_file_name_from(text, out, sizeof out);
+  CHECK(strlen(out) == 100);
+  fa_file_name_from(text, out, 4);
+  CHECK(strcmp(out, "xxx") == 0);
+  fa_file_name_from("", out, 1);
+  CHECK(out[0] == 0);
+}
+
 /* A dump keeps no memory. */
 static void test_dump(void) {
   size_t before = 0;
@@ -282,6 +302,7 @@ int main(void) {
   test_two();
   test_lanes();
   test_words();
+  test_file_names();
   test_dump();
   remove_folder();
   return check_done();

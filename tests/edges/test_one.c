@@ -319,6 +319,10 @@ static void test_settle(void) {
   CHECK(result.state == FA_PASS);
   settle(&rules, FA_STATISTIC_BIAS, bias + 0.01 * fabs(bias), 1);
   CHECK(result.state == FA_FAIL);
+  told.wrong = FA_T_O, told.by = 1; /* within any band, but the other runs fail */
+  settle(&rules, FA_STATISTIC_BIAS, -1e9, 1e9);
+  CHECK(result.state == FA_FAIL);
+  told.by = 0;
   told.renewed = FA_ERR_DEVICE;
   settle(&rules, FA_STATISTIC_BIAS, bias + 0.01 * fabs(bias), 1);
   told.renewed = FA_OK;

@@ -10,6 +10,7 @@
 #define MEMEFF "{\"family\":\"memeff\",\"seqlen_q\":6,\"batch\":2,\"heads_q\":2,"
 #define CAUSAL "\"mask\":{\"type\":\"causal\"}"
 #define DROPOUT "\"dropout\":{\"p\":0.2,\"seed\":\"3\"}"
+#define PACKED_BIAS "{\"family\":\"memeff\",\"heads_q\":2," VARLEN ",\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}"
 #define BLOCKS                                                                                               \
   "{\"family\":\"flex\",\"seqlen_q\":40,\"seqlen_k\":40,\"batch\":2,\"heads_q\":2,\"block_sparse\":{"        \
   "\"q_block\":16,\"kv_block\":16,\"density\":0.9,\"seed\":\"1\"}"
@@ -98,24 +99,107 @@ static const struct {
     {FA_LAW_PART_NESTED, "{\"family\":\"merge\",\"seqlen_q\":6,\"merge\":{\"parts\":2}}",
      "fewer than three parts"},
     {FA_LAW_PART_NESTED, "{\"family\":\"merge\",\"seqlen_q\":6,\"merge\":{\"parts\":3}}", NULL},
+    {FA_LAW_KEY_PERMUTATION, PACKED_BIAS "}", "entries share keys of the bias"},
+    {FA_LAW_HEAD_PERMUTATION, "{\"seqlen_q\":6,\"heads_q\":4,\"heads_kv\":1}", "there is one KV head"},
+    {FA_LAW_BATCH_ALONE,
+     CACHE "\"batch\":2,\"kvcache\":{\"len\":[9,7]},\"bias\":{\"shape\":[\"b\",1,\"q\",\"k\"]}}",
+     "the bias goes by entry"},
+    {FA_LAW_BATCH_ALONE,
+     CACHE "\"batch\":2,\"kvcache\":{\"len\":[9,7]},\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}", NULL},
+    {FA_LAW_VARLEN_SEPARATE,
+     "{\"family\":\"kvcache\",\"cu_seqlens_q\":[0,2,5],\"seqlen_k\":32,\"kvcache\":{\"len\":[9,12]}}",
+     "rows of different tensors"},
+    {FA_LAW_VARLEN_SEPARATE,
+     "{\"family\":\"flex\"," VARLEN
+     ",\"block_sparse\":{\"q_block\":16,\"kv_block\":16,\"density\":0.9,\"seed\":\"1\"}}",
+     "block lists go by the longest length"},
+    {FA_LAW_VARLEN_SEPARATE, "{\"family\":\"memeff\"," VARLEN "," DROPOUT "}",
+     "dropout goes by the longest length"},
+    {FA_LAW_CAUSAL_PREFIX,
+     "{\"family\":\"memeff\",\"seqlen_q\":6,\"alibi\":{},\"mask\":{\"type\":\"causal\",\"align\":\"top_"
+     "left\"}}",
+     "slopes go by the lengths"},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"empty_lse\":\"0\"," CAUSAL "}", "may be that of no key"},
+    {FA_LAW_MERGE_RANGES, MEMEFF "\"empty_lse\":\"0\",\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}",
+     "may be that of no key"},
+    {FA_LAW_WINDOW_OPEN, MEMEFF "\"head_dim\":8}", "windows under a causal mask only"},
+    {FA_LAW_BIAS_MASK,
+     MEMEFF "\"seqlen_k\":9,\"mask\":{\"type\":\"window\",\"left\":0,\"right\":0},\"bias\":{\"shape\":[1,1,"
+            "\"q\",\"k\"]}}",
+     NULL},
+    {FA_LAW_BIAS_MASK,
+     MEMEFF "\"seqlen_k\":9,\"mask\":{\"type\":\"window\",\"align\":\"top_left\",\"left\":0,\"right\":2},"
+            "\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}",
+     NULL},
+    {FA_LAW_BIAS_MASK,
+     MEMEFF "\"seqlen_k\":9,\"mask\":{\"type\":\"window\",\"align\":\"top_left\",\"left\":-1,\"right\":2},"
+            "\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}",
+     NULL},
+    {FA_LAW_BIAS_MASK,
+     MEMEFF "\"seqlen_k\":9,\"mask\":{\"type\":\"window\",\"align\":\"top_left\",\"left\":2,\"right\":0},"
+            "\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}",
+     NULL},
+    {FA_LAW_BIAS_MASK,
+     "{\"family\":\"memeff\",\"heads_q\":2," VARLEN "," CAUSAL ",\"bias\":{\"shape\":[1,1,\"q\",\"k\"]}}",
+     "entries have different masks, and one bias"},
+    {FA_LAW_BIAS_SHIFT, PACKED_BIAS "}", "of plain rows only"},
+    {FA_LAW_BIAS_SHIFT,
+     MEMEFF "\"bias\":{\"shape\":[\"b\",1,\"q\",\"k\"]},\"strides\":{\"bias\":{\"expand\":[\"b\"]}}}",
+     "elements of the bias share memory"},
+    {FA_LAW_VALUE_POWER, "{\"seqlen_q\":6,\"grad_lse\":true}", "dLSE would have to double too"},
+    {FA_LAW_PAGE_PERMUTATION,
+     CACHE
+     "\"batch\":2,\"kvcache\":{\"len\":[9,7],\"page_size\":4},\"strides\":{\"k\":{\"expand\":[\"b\"]}}}",
+     "pages share memory"},
+    {FA_LAW_LIST_ORDER, CACHE "\"kvcache\":{\"len\":[9]}}", "it has no lists of keys"},
 };
 
+/* reason NULL: it passes. */
+static void check(const fa_backend *b, fa_law law, const char *json, const char *reason) {
+  static fa_result r;
+  fa_case c;
+  fa_error err = {""};
+  const fa_run_config config = {.backend = b, .n_threads = 1};
+  fa_result_init(&r);
+  CHECK_MSG(fa_case_from_text(json, &c, &err) == FA_OK, "%s: %s", json, err.text);
+  c.law = law;
+  CHECK_MSG(fa_run_case(&c, &config, &r, &err) == FA_OK, "%s: %s", json, err.text);
+  CHECK_MSG(reason ? r.state == FA_SKIP && strstr(r.reason, reason) : r.state == FA_PASS,
+            "%s %s: %s: %s, not %s", fa_law_describe(law)->name, json, fa_state_name(r.state), r.reason,
+            reason ? reason : "PASS");
+  fa_result_free(&r);
+  fa_case_free(&c);
+}
+
+static void declare_mean(void *self, const fa_problem *p, fa_declaration *out) {
+  (void)self, (void)p;
+  out->contract.o_of_empty = FA_O_EMPTY_MEAN_V;
+}
+
+/* Cases in which some row may see no key, of a subject that has values of its own for it; and those in which every row sees one. */
+static void test_own_empty_rows(void) {
+  static const char *const may[] = {"{\"seqlen_q\":6," CAUSAL "}",
+                                    "{\"seqlen_q\":6,\"seqused_k\":[4]}",
+                                    "{\"seqlen_q\":6,\"leftpad_k\":[2]}",
+                                    CACHE "\"kvcache\":{\"len\":[9]}}",
+                                    "{" VARLEN "}",
+                                    "{\"seqlen_q\":6,\"seqlen_k\":0}",
+                                    MEMEFF "\"bias\":{\"shape\":[1,1,1,\"k\"]}}",
+                                    "{\"family\":\"flex\",\"seqlen_q\":6,\"mask_mod\":\"kv_idx < 9\"}",
+                                    "{\"family\":\"flex\",\"seqlen_q\":6,\"score_mod\":\"score + 1.0\"}",
+                                    BLOCKS "}"},
+                           *const none[] = {"{\"seqlen_q\":6}", "{\"seqlen_q\":6,\"seqlen_k\":1}",
+                                            "{\"seqlen_q\":6,\"alibi\":{}}"};
+  fa_backend b = fa_backend_ref_f32;
+  b.declare = declare_mean;
+  for (size_t i = 0; i < sizeof may / sizeof *may; ++i)
+    check(&b, FA_LAW_REPEAT, may[i], "rows may have no visible key");
+  for (size_t i = 0; i < sizeof none / sizeof *none; ++i) check(&b, FA_LAW_REPEAT, none[i], NULL);
+}
+
 int main(void) {
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-    static fa_result r;
-    fa_case c;
-    fa_error err = {""};
-    const fa_run_config config = {.backend = &fa_backend_ref_f32, .n_threads = 1};
-    fa_result_init(&r);
-    CHECK_MSG(fa_case_from_text(cases[i].json, &c, &err) == FA_OK, "%s: %s", cases[i].json, err.text);
-    c.law = cases[i].law;
-    CHECK_MSG(fa_run_case(&c, &config, &r, &err) == FA_OK, "%s: %s", cases[i].json, err.text);
-    const char *reason = cases[i].reason;
-    CHECK_MSG(reason ? r.state == FA_SKIP && strstr(r.reason, reason) : r.state == FA_PASS,
-              "%s %s: %s: %s, not %s", fa_law_describe(c.law)->name, cases[i].json, fa_state_name(r.state),
-              r.reason, reason ? reason : "PASS");
-    fa_result_free(&r);
-    fa_case_free(&c);
-  }
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+    check(&fa_backend_ref_f32, cases[i].law, cases[i].json, cases[i].reason);
+  test_own_empty_rows();
   return check_done();
 }

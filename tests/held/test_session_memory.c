@@ -1,4 +1,6 @@
 /* A session keeps no memory; and when any allocation before its first case fails, it says so, and does not judge fewer cases instead. */
+#include "cases/base/sha256.h"
+#include "cases/codec/json.h"
 #include "fuzz/campaign/session.h"
 #include "fuzz/options/cases_select.h"
 #include "report/unfinished.h"
@@ -31,9 +33,23 @@ static const char secret[] = "5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c
 
 typedef struct asked {
   fa_cli cli;
+  char hash[65]; /* of its cases, a line each */
   fa_case_list list;
   fa_case_origin *origins;
 } asked;
+
+static void hash_cases(asked *a) {
+  fa_sha256 sha;
+  fa_sha256_init(&sha);
+  for (int64_t i = 0; i < a->list.n; ++i) {
+    char *line = fa_case_to_line(&a->list.v[i]);
+    REQUIRE(line);
+    fa_sha256_add(&sha, line, strlen(line));
+    fa_sha256_add(&sha, "\n", 1);
+    free(line);
+  }
+  fa_sha256_hex(&sha, a->hash);
+}
 
 static asked ask(void) {
   static char *words[] = {"fa-verify", "run", CASES, "--backend", "ref-f32", "-q", NULL};
@@ -41,6 +57,7 @@ static asked ask(void) {
   fa_error err = {""};
   REQUIRE(fa_cli_parse(&a.cli, (int)(sizeof words / sizeof *words) - 1, words) == 0);
   REQUIRE(fa_cli_load_cases(&a.cli, &a.list, &a.origins, &err) == FA_OK);
+  hash_cases(&a);
   return a;
 }
 
@@ -74,10 +91,12 @@ static begun begin(const asked *a, const fa_cli *hidden) {
     s.source = (fa_source){.list = &a->list, .origin = a->origins};
     fa_status status = hidden ? add_rules(&s, hidden, &err) : FA_OK;
     if (status == FA_OK) status = fa_session_select(&s, fa_source_count(&s.source, a->list.n), &err);
+    CHECK(status == FA_OK || strstr(err.text, "out of memory"));
     if (status != FA_OK) code = fa_cli_fail(status, &err);
   }
   const begun b = {code, s.n_items, code == 0 && s.lane,
                    code == 0 && s.rules && strcmp(s.rules->secret.hex, secret) == 0};
+  CHECK(code != 0 || !s.rules || strcmp(s.rules->cases_sha256, a->hash) == 0);
   fa_session_free(&s);
   return b;
 }
