@@ -182,6 +182,33 @@ static void test_fails_late(fa_judge_machine *m) {
   fa_case_free(&c);
 }
 
+/* What comes of a machine with so much memory. */
+static fa_status with_room(fa_judge_machine *m, size_t most_bytes, fa_error *err) {
+  const setup small = {FA_BF16, 1, 2, 2, 64, 64, 64, 64, 0};
+  fa_case c = make_case(&small, FA_FILL_NORMAL);
+  liar little = liar_beside(m, 0);
+  fa_tensors made;
+  little.machine.self = &little;
+  little.machine.most_bytes = most_bytes;
+  seen to = {.m = &little.machine};
+  const fa_filler filler = {.self = &to, .fill = fill_here};
+  REQUIRE(fa_case_build_with(&c, 1, &filler, &made, err) == FA_OK);
+  *err = to.err;
+  fa_tensors_free(&made);
+  fa_case_free(&c);
+  return to.status;
+}
+
+/* Data may take half of a machine's memory. */
+static void test_room(fa_judge_machine *m) {
+  fa_error err = {""};
+  size_t bytes = 0;
+  CHECK(with_room(m, 1, &err) == FA_ERR_MEMORY);
+  CHECK_MSG(sscanf(err.text, "no room for %zu bytes of data", &bytes) == 1, "%s", err.text);
+  CHECK(with_room(m, 2 * bytes, &err) == FA_OK);
+  CHECK(with_room(m, 2 * bytes - 1, &err) == FA_ERR_MEMORY);
+}
+
 static void test_use(fa_judge_machine *m) {
   const setup large = {FA_BF16, 1, 2, 2, 256, 256, 64, 64, 0}, small = {FA_BF16, 1, 2, 2, 64, 64, 64, 64, 0};
   liar wrong = liar_beside(m, 0), broken = liar_beside(m, 1);
@@ -221,6 +248,7 @@ int main(int argc, char **argv) {
   check_all_seen(&to);
   test_use(m);
   test_fails_late(m);
+  test_room(m);
   printf("%lld cases, %.1f million elements\n", (long long)to.cases, 1e-6 * (double)to.elements);
   fa_judge_machine_host_free(m);
   return check_done();
