@@ -23,8 +23,8 @@ static const uint32_t OURS = 0x67756172;
 
 /* Before a block, in the last bytes of its room. */
 typedef struct header {
-  uint32_t ours, counts; /* counts: not OpenBLAS's own */
   uint64_t n;
+  uint32_t counts, ours; /* counts: not OpenBLAS's own; ours: the last, which a write before the block changes */
 } header;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -90,7 +90,7 @@ static void *block(size_t n, int filled_with) {
   char *room = NULL;
   if (fails() || __real_posix_memalign((void **)&room, ROOM, n + 2 * ROOM) != 0) return NULL;
   void *p = room + ROOM;
-  *header_of(p) = (header){OURS, !in_blas, n};
+  *header_of(p) = (header){.n = n, .counts = !in_blas, .ours = OURS};
   memset(p, filled_with, n);
   memcpy((char *)p + n, guard, ROOM);
   return p;
