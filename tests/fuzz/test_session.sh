@@ -97,6 +97,9 @@ expect says_failure '^FAIL thirteen .* r=[0-9.e+]+ '
 run "$faulty" run --cases two.json --backend faulty:wrong_o --html only.html -q
 expect exits 1
 expect grep -qF '"index":[0,12,0,0]' only.html
+expect grep -qF '"map"' only.html
+run "$faulty" run --cases two.json --backend faulty:wrong_o --report only.json -q
+expect has only.json '"map":{"panel"'
 run "$faulty" run --cases two.json --backend faulty:wrong_o
 few=$(wc -l <out)
 run "$faulty" run --cases two.json --backend faulty:wrong_o -v
