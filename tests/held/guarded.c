@@ -24,7 +24,8 @@ static const uint32_t OURS = 0x67756172;
 /* Before a block, in the last bytes of its room. */
 typedef struct header {
   uint64_t n;
-  uint32_t counts, ours; /* counts: not OpenBLAS's own; ours: the last, which a write before the block changes */
+  uint32_t counts,
+      ours; /* counts: not OpenBLAS's own; ours: the last, which a write before the block changes */
 } header;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
