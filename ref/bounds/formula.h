@@ -236,16 +236,23 @@ FA_BOTH bool fa_bound_row_has_squares(const fa_ref_call *c, const fa_bound_row *
   return c->generic && !(t->least > 0 && fa_bound_is_alike(&t->spread, t->least));
 }
 
+/* Whether the roundings of V are counted as independent errors of the pairs. scatters: the scores have such errors. */
+FA_BOTH bool fa_bound_values_scatter(const fa_ref_call *c, bool scatters) {
+  return scatters && c->generic && c->profile->operand[FA_PRODUCT_PV] > 0 && !c->profile->operands_cut;
+}
+
 /* Of a row of O. scatters: its scores have independent errors. */
 FA_BOTH fa_settle_terms fa_bound_row_o(const fa_ref_call *c, const fa_bound_row *t, double unit_v, double sum,
                                        bool scatters, double sum_error) {
   fa_settle_terms out;
   const fa_profile *p = c->profile;
   const double kept = 1 - c->p->dropout.p, shift = fa_bound_row_shift(t, sum_error), grow = 1 / (1 - shift);
+  /* V's few numbers of 8 bits round to one side in the mean: that much of the value, beside what scatters. */
+  const double one_sided = fa_bound_values_scatter(c, scatters) ? p->operand[FA_PRODUCT_PV] : 0;
   double gamma = fa_bound_gamma(c, FA_PRODUCT_PV, t->n) +
                  (2 * t->changes + 2 * t->rounds + (c->p->dropout.p > 0 ? 3 : 0)) * FA_F32_UNIT +
-                 p->operand[FA_PRODUCT_PV] + (p->p_kept ? 2 * FA_F32_UNIT : 0) +
-                 (t->rounds > 0 ? 2 * p->u_partials : 0);
+                 (fa_bound_values_scatter(c, scatters) ? 0 : p->operand[FA_PRODUCT_PV]) +
+                 (p->p_kept ? 2 * FA_F32_UNIT : 0) + (t->rounds > 0 ? 2 * p->u_partials : 0);
   const bool twice = c->p->dropout.p > 0 && p->u_dropout > 0; /* P is rounded, and P / (1 - p) again */
   double u_p = twice ? 2 * p->u_p : p->u_p, noise = twice ? sqrt(2.0) * p->u_p : p->u_p;
   if (twice) gamma += p->u_dropout;
@@ -269,7 +276,7 @@ FA_BOTH fa_settle_terms fa_bound_row_o(const fa_ref_call *c, const fa_bound_row 
   out.gamma = lost ? 0 : 1.0001 * gamma;
   out.by_value = 1.0001 * (lost ? 1
                                 : grow * (shift + factor) + (4 + 2 * p->descales) * FA_F32_UNIT +
-                                      p->truncated_p + p->u_o_descaled);
+                                      p->truncated_p + p->u_o_descaled + one_sided);
   out.add =
       fa_bound_row_overflows(c, t, unit_v, sum) ? INFINITY : 1.0001 * (lost ? 2 * t->max_v / kept : tiny);
   out.zero = 1;

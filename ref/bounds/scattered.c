@@ -97,16 +97,24 @@ void fa_bound_scatter_end(fa_bound_scratch *b, const fa_ref_call *c, int64_t n) 
 }
 
 /* Both operands of an element: the most that it can be, and if squares are wanted the square of what it is in the
- * mean. */
+ * mean. The error is independent of those that are there already, so that their squares add up. */
 static void add(float *w, float *w2, double most, double mean, bool squares) {
   *w += (float)most;
-  if (!squares) return;
-  const double whole = sqrt(*w2) + mean;
-  *w2 = (float)(whole * whole);
+  if (squares) *w2 += (float)(mean * mean);
 }
 
 double fa_bound_scatter_most(const fa_ref_call *c) {
   return fa_bound_coarse_operands(c->profile, FA_PRODUCT_QK) ? c->lambda : 1;
+}
+
+/* V is rounded as P is, element by element. */
+static void scatter_values(const fa_ref_call *c, const double *p, const double *z, int64_t n, float *w,
+                           float *w2) {
+  const double per_unit = 1.0001 / fa_bound_unit(c->profile->u_p), u = c->profile->operand[FA_PRODUCT_PV];
+  for (int64_t j = 0; j < n; ++j) {
+    const double mean = p[j] * (z ? z[j] : 1) * u * per_unit;
+    add(&w[j], &w2[j], mean, mean, true);
+  }
 }
 
 double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const double *z, const float *e_score,
@@ -120,6 +128,7 @@ double fa_bound_scatter_weights(const fa_ref_call *c, const double *p, const dou
     add(&w[j], &w2[j], most * mean, mean, c->generic);
     sum += e * e;
   }
+  if (fa_bound_values_scatter(c, true)) scatter_values(c, p, z, n, w, w2);
   return sum;
 }
 

@@ -168,6 +168,10 @@ void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_opt
   /* A key alone in its split has P = 1, which is exact, and the reference does not know where splits
    * begin. */
   if (v->id == FA_T_O && opt->profile && opt->profile->max_splits > 1) b.rms_low = 0;
+  /* V's roundings are in sigma, and are nothing where a descale is a power of two. */
+  if (v->id == FA_T_O && opt->profile && opt->profile->descales &&
+      opt->profile->operand[FA_PRODUCT_PV] > 0x1p-20)
+    b.rms_low = 0;
   const double diffuse =
       enough(&s->diffuse) ? mean_of(&s->diffuse) + mean_uncertainty(&s->diffuse) : INFINITY;
   const bool not_high = mean_of(&s->square) - mean_uncertainty(&s->square) <= b.rms_high * b.rms_high,
