@@ -6,6 +6,7 @@
 #ifndef FA_REF_BOUNDS_TERMS_H
 #define FA_REF_BOUNDS_TERMS_H
 
+#include "ref/bounds/amax_formula.h"
 #include "ref/bounds/gradient_formula.h"
 #include "ref/bounds/sink_formula.h"
 #include "ref/math/rows.h"
@@ -24,11 +25,6 @@ typedef struct fa_bound_narrow {
   double *k_descale;            /* [sk] */
   double q_descale[FA_BLOCK_M];
 } fa_bound_narrow;
-
-/* The largest element of P is one of a kernel's between these two. */
-typedef struct fa_bound_amax {
-  double least, most;
-} fa_bound_amax;
 
 /* One thread's memory for bounds. An array named after a matrix holds its absolute values in units of its
  * scale; with a 2 in the name, their squares. */
@@ -66,8 +62,8 @@ typedef struct fa_bound_scratch {
   fa_bound_spread row_spread[FA_BLOCK_M];
   fa_bound_delta_sum row_delta[FA_BLOCK_M]; /* where delta is sum P dP */
   fa_bound_narrow narrow;
-  fa_bound_amax row_amax[FA_BLOCK_M],
-      amax; /* of rows so far, as if their sums were right; of all rows that are done */
+  fa_bound_largest row_amax[FA_BLOCK_M]; /* of rows so far */
+  fa_bound_amax amax;                    /* of all rows that are done */
   char *arena;
 } fa_bound_scratch;
 /* like: another thread's of the same call, which saves a look at all of its inputs; NULL: this is the first. */

@@ -22,6 +22,10 @@ static float largest_p(const sim_call *call, const sim_head *e, const float *x, 
   const sim_config *c = call->c;
   const int64_t n = c->amax_bug == SIM_FIRST_KEYS && c->block_n < e->n_k ? c->block_n : e->n_k;
   float most = 0.0f, rounded = 0.0f;
+  if (c->amax_from_lse) {
+    for (int64_t j = 0; j < e->n_k; ++j) most = fmaxf(most, sim_exp(c, x[j], m + logf(sum)));
+    return most;
+  }
   for (int64_t j = 0; j < n; ++j) most = fmaxf(most, sim_exp(c, x[j], m));
   for (int64_t j = 0; j < n; ++j) rounded = fmaxf(rounded, p[j]);
   switch (c->amax_bug) {

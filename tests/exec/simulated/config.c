@@ -68,6 +68,7 @@ static const struct key {
     INT(o_descaled_late),
     WORD(descale_bug, bugs),
     WORD(amax_bug, amax_bugs),
+    INT(amax_from_lse),
     WORD(four_bug, four_bugs),
     INT(normalise_before),
     INT(block_n),

@@ -90,6 +90,7 @@ typedef struct sim_config {
   int p_nan;             /* a P that is too large becomes NaN, and not the largest */
   int k_descaled, v_descaled, o_descaled_late; /* as fa_arithmetic's; SIM_IO: not before products */
   int descale_bug, amax_bug, four_bug;
+  int amax_from_lse;    /* the largest P is exp(m - LSE), and not 1 / sum */
   int normalise_before; /* P is divided by its sum before the product with V */
   int block_n, splits;  /* 0: the whole row at once; 0: no splits */
   int partial, partial_unnormalised;

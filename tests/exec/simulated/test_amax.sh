@@ -32,6 +32,8 @@ judge "$fp8" "$all" fp8-sm90,max_lag=0.5,p_scale=128 run --cases "$cases" --filt
 expect exits 0 # relative to a maximum that lags behind, and right all the same
 judge "$fp8" "$all" fp8-sm90 random --profile quantized --count 150 --seed 27
 expect exits 0
+judge "$fp8" "$all" fp8-sm90,amax_from_lse=1 run --cases "$cases"
+expect exits 0 # exp(m - LSE) of an LSE that is one float, and not 1 / l
 judge "$fp8" '"outputs": ["o", "lse"]' fp8-sm90 run --cases "$cases" --filter '^tensors$' -v
 expect exits 0
 expect says 'not delivered, not judged: amax_p, amax_o'
