@@ -19,8 +19,7 @@ void fa_ref_amax_row(fa_ref_scratch *w, int64_t k) {
   if (w->key_l[k] != 0) w->amax_p = larger(w->amax_p, exp(w->key_m[k] - w->m[k]) / w->l[k]);
 }
 
-/* between: what a kernel's may be. */
-static void set(fa_want *w, double value, fa_bound_amax between) {
+void fa_ref_amax_set(fa_want *w, double value, fa_bound_amax between) {
   if (w->n == 0) return;
   w->value[0] = value;
   if (!w->accum) return;
@@ -45,8 +44,14 @@ void fa_ref_amax_finish(fa_ref_call *c, const fa_ref_team *team) {
     between.least = fmax(between.least, x - bound);
     between.most = fmax(between.most, x + bound);
   }
-  set(&c->out->t[FA_T_AMAX_P], amax_p, p);
-  set(&c->out->t[FA_T_AMAX_O], amax_o, between);
+  fa_ref_amax_set(&c->out->t[FA_T_AMAX_P], amax_p, p);
+  fa_ref_amax_set(&c->out->t[FA_T_AMAX_O], amax_o, between);
+}
+
+/* It may be taken before or after the last rounding. */
+void fa_ref_amax_o_of(fa_dtype o, double amax, bool zero, fa_want *w) {
+  const double h = zero ? 0 : fa_half_ulp(o, amax);
+  fa_ref_amax_set(w, amax, (fa_bound_amax){amax - h, amax + h});
 }
 
 void fa_ref_amax_of_given(const fa_tensor *o, fa_wants *forward) {
@@ -62,6 +67,6 @@ void fa_ref_amax_of_given(const fa_tensor *o, fa_wants *forward) {
     amax = larger(amax, fabs(fa_tensor_get(o, index)));
   }
   const bool zero = amax == 0 && reference->value[0] == 0 && reference->accum && reference->accum[0] == 0;
-  const double h = zero ? 0 : fa_half_ulp(right->dtype, amax); /* an O that was rounded to 0 was not */
-  if (isfinite(amax)) set(&forward->t[FA_T_AMAX_O], amax, (fa_bound_amax){amax - h, amax + h});
+  /* an O that was rounded to 0 was not */
+  if (isfinite(amax)) fa_ref_amax_o_of(right->dtype, amax, zero, &forward->t[FA_T_AMAX_O]);
 }

@@ -76,6 +76,19 @@ FA_DEVICE double widest_alone(const fa_judge_job *x, const F &seen, const G &sco
   return warp_max(most);
 }
 
+/* The row's, of all lanes' keys. */
+FA_DEVICE fa_bound_largest joined_largest(const fa_bound_largest *of_lane) {
+  fa_bound_largest out;
+  out.most = warp_max(of_lane->most);
+  const int first = -warp_max(of_lane->most == out.most ? -lane() : -WARP);
+  const bool here = lane() == first;
+  out.p = warp_max(here ? of_lane->p : 0.0);
+  out.e = warp_max(here ? of_lane->e : 0.0);
+  out.summed = warp_max(here ? of_lane->summed : 0.0);
+  out.next = warp_max(here ? of_lane->next : of_lane->most);
+  return out;
+}
+
 FA_DEVICE void clear_weights(const fa_judge_job *x, int64_t pair) {
   x->s[pair] = 0;
   x->w[pair] = x->w2[pair] = x->we[pair] = 0;
@@ -88,7 +101,8 @@ typedef struct fa_judge_sum {
 
 /* A tile of a row, from key t0 on: P Z for O, and the terms of its bounds. */
 FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_t t0, const fa_judge_sum *row,
-                          const fa_bound_rounding *rounded, fa_bound_row *t, double *error_sum) {
+                          const fa_bound_rounding *rounded, fa_bound_row *t, fa_bound_largest *largest,
+                          double *error_sum) {
   FA_WARP_ARRAY(float, e, FA_BLOCK_N);
   const auto at = [=](int u) { return lane() + u * WARP; };
   const auto key = [=](int u) { return t0 + at(u); };
@@ -116,6 +130,7 @@ FA_DEVICE void weigh_tile(const fa_judge_job *x, const fa_judge_place *p, int64_
     const double s = score(u), raw = s == -INFINITY ? 0 : fa_element_exp(s - row->max),
                  z = factor_of(x, p, key(u), row->kept), P = raw / row->sum;
     const fa_pair_weights weights = fa_element_weights(P, (float)z, e[at(u)], rounded->floor, rounded->per_u);
+    if (x->c->p->quantized.amax) fa_bound_largest_add(largest, P, e[at(u)], 0);
     x->s[pair] = raw * z;
     if (x->debug.data) x->e[pair] = (float)raw;
     x->w[pair] = weights.w;
@@ -138,13 +153,19 @@ FA_DEVICE void fa_judge_weigh(const fa_judge_job *x, int64_t at) {
   const fa_judge_sum sum = {row->max, row->sum, row->key_max, factor_of_kept(x)};
   double error_sum = 0;
   float largest = 0;
-  for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N) weigh_tile(x, &p, t0, &sum, &rounded, &t, &error_sum);
+  fa_bound_largest largest_p;
+  memset(&largest_p, 0, sizeof largest_p);
+  for (int64_t t0 = 0; t0 < p.width; t0 += FA_BLOCK_N)
+    weigh_tile(x, &p, t0, &sum, &rounded, &t, &largest_p, &error_sum);
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP)
     if (max_v[j] > largest && is_visited(x, p.b, j)) largest = max_v[j];
   t.max_v = warp_max(largest);
   t.error_sum = warp_sum(error_sum);
+  largest_p = joined_largest(&largest_p);
   warp_sync();
-  if (lane() == 0) row->t = t;
+  if (lane() != 0) return;
+  row->t = t;
+  row->largest = largest_p;
 }
 
 /* The LSE of a row without keys is its sink's logit, or what the case says. */
@@ -182,6 +203,7 @@ FA_DEVICE void settle_o(const fa_judge_job *x, const fa_judge_place *p, const fa
   const fa_settle_terms terms =
       fa_bound_row_o(x->c, &row->t, unit_v, fmax(row->sum, row->key_sum), false, sum_error);
   const bool squares = fa_bound_row_has_squares(x->c, &row->t);
+  bool some = false;
   for (int64_t i = lane(); i < dv; i += WARP) {
     const double value = x->acc.value[from + i] / row->sum;
     const fa_settled s =
@@ -191,8 +213,26 @@ FA_DEVICE void settle_o(const fa_judge_job *x, const fa_judge_place *p, const fa
     x->want_o.quant[want * dv + i] = s.quant;
     x->want_o.noise[want * dv + i] = s.noise;
     x->want_o.accum[want * dv + i] = s.accum;
+    some |= value != 0 || s.quant > 0 || s.accum > 0;
   }
+  if (x->c->p->quantized.amax && warp_any(some)) raise_flag(&x->found->some_o, 1);
   if (lane() == 0) x->want_o.scale[want] = row->t.max_v;
+}
+
+/* What a row adds to the largest P and O of the call. That of O is the subject's. */
+FA_DEVICE void raise_amax(const fa_judge_job *x, const fa_judge_row *row, int64_t want, double sum_error) {
+  const int64_t dv = x->c->dv;
+  double most = 0;
+  for (int64_t i = lane(); x->o.data && i < dv; i += WARP)
+    most = fmax(most, fabs(load_element(&x->o, want * dv + i)));
+  most = warp_max(most);
+  if (lane() != 0) return;
+  raise_to(&x->found->amax_o, most);
+  if (!(row->key_sum > 0)) return;
+  const fa_bound_amax p = fa_bound_largest_of_row(x->c, &row->t, &row->largest, sum_error);
+  raise_to(&x->found->amax_p, exp(row->key_max - row->max) / row->sum);
+  raise_to(&x->found->least_amax_p, p.least);
+  raise_to(&x->found->most_amax_p, p.most);
 }
 
 /* Outputs are zeros before; a row without keys has an O of 0, exactly. */
@@ -203,6 +243,7 @@ FA_DEVICE void fa_judge_settle_forward(const fa_judge_job *x, int64_t at) {
   const bool empty = !(row->key_sum > 0);
   const double sum_error = empty ? 0 : fa_bound_row_sum_error(x->c, &row->t);
   if (!empty) settle_o(x, &p, row, want_of(x, &p), sum_error);
+  if (x->c->p->quantized.amax) raise_amax(x, row, want_of(x, &p), sum_error);
   if (lane() != 0) return;
   if (empty)
     settle_empty_row(x, p.b->sink, lse);

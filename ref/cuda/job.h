@@ -5,6 +5,7 @@
 
 #include "cases/data/fill_plan.h"
 #include "cases/expr/ast.h"
+#include "ref/bounds/amax_formula.h"
 #include "ref/bounds/gradient_formula.h"
 #include "ref/bounds/narrow_formula.h"
 #include "ref/bounds/sink_formula.h"
@@ -70,6 +71,7 @@ typedef struct fa_judge_row {
   float e_delta, max_q;
   fa_bound_spread spread;
   fa_bound_row t;
+  fa_bound_largest largest; /* where the largest P of the call is wanted */
 } fa_judge_row;
 
 /* Sums of a part of a row's keys. */
@@ -140,6 +142,9 @@ enum { FA_JUDGE_MEAN_FAILS = 4, FA_JUDGE_MEAN_DIFFERS = 8 };
 typedef struct fa_judge_found {
   double q, d_o, dlse;                         /* largest magnitudes of the whole tensors */
   double steepest, unit_ds;                    /* largest factor of the score chain, and unit of dS */
+  double amax_p, least_amax_p, most_amax_p;    /* largest P, and between which numbers a kernel's may be */
+  double amax_o;                               /* largest |O| that the subject returned */
+  int some_o;                                  /* an O is not exactly 0 */
   int flags;                                   /* FA_JUDGE_COARSE_LSE ..., FA_JUDGE_MEAN_FAILS */
   int64_t debug_count, debug_odd, debug_wrong; /* elements of dropout's matrix, as fa_judge_check has it */
 } fa_judge_found;

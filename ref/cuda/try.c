@@ -71,8 +71,13 @@ static void set_neighbours(fa_tensor_id id, const fa_want *w, fa_judge_output *o
   o->batch_step = lse ? o->n_heads : w->shape[1] * w->shape[2];
 }
 
+static fa_judge_zone zone_of(double doubt) {
+  return (fa_judge_zone){(1 + FA_DEFAULT_SLACK) * (1 - doubt), (1 + FA_DEFAULT_SLACK) * (1 + doubt)};
+}
+
 static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const fa_want *w, double doubt) {
   const sides s = sides_of(run, id);
+  const fa_judge_zone zone = zone_of(doubt);
   fa_row_check row;
   fa_compare_row(w, 0, &row);
   fa_judge_output out = {.want = *s.want,
@@ -81,8 +86,8 @@ static fa_judge_output output_of(const fa_judge_run *run, fa_tensor_id id, const
                          .piece = fa_judge_piece(id, w),
                          .is_lse = id == FA_T_LSE,
                          .ulp = row.ulp,
-                         .narrow = (1 + FA_DEFAULT_SLACK) * (1 - doubt),
-                         .wide = (1 + FA_DEFAULT_SLACK) * (1 + doubt)};
+                         .narrow = zone.narrow,
+                         .wide = zone.wide};
   set_neighbours(id, w, &out);
   set_tolerance(run, id, false, &out, NULL);
   return out;
@@ -377,6 +382,17 @@ static fa_status run_passes(const attempt *a, pass *const *passes, int n, fa_err
   return status == FA_OK ? fetch(passes, n, err) : status;
 }
 
+/* Behind all other records. */
+static fa_status try_amax(const attempt *a, pass *p, const fa_judge_found *found, fa_error *err) {
+  const char *why = NULL;
+  if (!a->p->quantized.amax || p->run.backward) return FA_OK;
+  const fa_judge_zone zone = zone_of(a->options->doubt);
+  const fa_status status =
+      fa_judge_compare_amax(&p->c, found, a->got, a->options, &zone, a->trial, &why, err);
+  if (why) doubt(a->trial, why);
+  return status;
+}
+
 /* From its records, which are there; a closer look may need the machine again. */
 static fa_status conclude_pass(const attempt *a, pass *p, fa_error *err) {
   const double doubt = a->options->doubt;
@@ -392,7 +408,7 @@ static fa_status conclude_pass(const attempt *a, pass *p, fa_error *err) {
     if (status == FA_OK && a->trial->is_signed) a->trial->digest = digest_of(o, a->trial->digest);
   }
   if (status == FA_OK && run->x.debug.data) conclude_debug(&found, &a->got->t[FA_T_P_DEBUG], a->trial);
-  return status;
+  return status == FA_OK ? try_amax(a, p, &found, err) : status;
 }
 
 /* Copies: the reference's own comparison. */
@@ -415,12 +431,14 @@ static fa_status compare_caches(fa_ref_call *c, const fa_tensors *got, const fa_
 }
 
 static fa_status try_pass(const attempt *a, bool backward, fa_error *err) {
+  const fa_judge_found nothing_found = {0};
   pass *p = calloc(1, sizeof *p);
   if (!p) return fa_fail(err, FA_ERR_MEMORY, "out of memory");
   fa_status status = open_pass(a, backward, p, err);
   const bool nothing = status == FA_OK && compares_nothing(p);
   if (status == FA_OK && !nothing) status = run_passes(a, &p, 1, err);
   if (status == FA_OK && !nothing) status = conclude_pass(a, p, err);
+  if (status == FA_OK && nothing) status = try_amax(a, p, &nothing_found, err);
   if (status == FA_OK && a->p->kvcache.present)
     status = compare_caches(&p->c, a->got, a->options, a->trial, err);
   close_pass(p);

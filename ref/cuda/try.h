@@ -3,10 +3,11 @@
 #define FA_REF_CUDA_TRY_H
 
 #include "ref/compare/verdict.h"
+#include "ref/cuda/job.h"
 #include "ref/cuda/judge.h"
 
-/* O, LSE, dropout's matrix, dQ, dK, dV, dBias, dSinks; caches; gradients of captured buffers */
-enum { FA_JUDGE_OUTPUTS = 10 + FA_MAX_CAPTURES };
+/* O, LSE, the largest P and O, dropout's matrix, dQ, dK, dV, dBias, dSinks; caches; gradients of captured buffers */
+enum { FA_JUDGE_OUTPUTS = 12 + FA_MAX_CAPTURES };
 
 typedef struct fa_judge_trial {
   int n;
@@ -24,6 +25,15 @@ typedef struct fa_judge_trial {
 fa_status fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in, const fa_tensors *got,
                        const fa_ref_options *opt, const fa_compare_options *options, bool backward,
                        fa_judge_trial *trial, fa_error *err);
+/* How many bounds an error may be that is surely let pass; and one that surely is not is more than wide. */
+typedef struct fa_judge_zone {
+  double narrow, wide;
+} fa_judge_zone;
+
+/* Adds the largest P and O to it, of a forward that found what they have to be; *doubt, unless both are surely right: why not. */
+fa_status fa_judge_compare_amax(fa_ref_call *c, const fa_judge_found *found, const fa_tensors *got,
+                                const fa_compare_options *options, const fa_judge_zone *zone,
+                                fa_judge_trial *trial, const char **doubt, fa_error *err);
 /* O and LSE, and if these pass the gradients, with one answer of the machine unless the call is large. */
 fa_status fa_judge_try_both(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in,
                             const fa_tensors *got, const fa_ref_options *opt,

@@ -139,6 +139,14 @@ COMPARED = [
     ("signs of dropout's matrix not looked at", "debug.cuh", "(copysign(1.0, got) < 0) == kept", "false"),
     ("magnitudes of dropout's matrix not looked at", "debug.cuh", "if (!has_keys) return DEBUG_SURE;", "return DEBUG_SURE;"),
     ("what is behind a padded LSE's rows compared", "forward.cuh", "x->want_lse.value[at] = NAN;", ";"),
+    ("largest P of a row's first tile", "forward.cuh", "if (x->c->p->quantized.amax) fa_bound_largest_add(", "if (x->c->p->quantized.amax && t0 == 0) fa_bound_largest_add("),
+    ("largest P without its row's sink", "forward.cuh", "exp(row->key_max - row->max) / row->sum", "1 / row->key_sum"),
+    ("largest P relative to its row's", "forward.cuh", "exp(row->key_max - row->max) / row->sum", "exp(row->key_max - row->max)"),
+    ("least of the largest P taken for the most", "forward.cuh", "raise_to(&x->found->least_amax_p, p.least);", "raise_to(&x->found->least_amax_p, p.most);"),
+    ("largest P with all of its key's error", "forward.cuh", "row->largest = largest_p;", "row->largest = largest_p, row->largest.summed = 0;"),
+    ("largest O of the first row", "forward.cuh", "load_element(&x->o, want * dv + i)", "load_element(&x->o, i)"),
+    ("largest O with its sign", "forward.cuh", "fabs(load_element(&x->o, want * dv + i))", "load_element(&x->o, want * dv + i)"),
+    ("rounded to 0 taken for 0", "forward.cuh", "some |= value != 0 || s.quant > 0 || s.accum > 0;", ";"),
     ("bound of the neighbouring element", "check.cuh", "accum = w->accum[at];", "accum = w->accum[at ^ 1];"),
 ]
 

@@ -168,6 +168,57 @@ static void test_no_value(fa_judge_machine *m) {
   free_subject(&s);
 }
 
+/* One of the two numbers is not that of the call. */
+static void test_wrong_amax(const subject *s, fa_tensor_id id, double by, fa_judge_machine *m) {
+  const int64_t first = 0;
+  const double right = fa_tensor_get(&s->got.t[id], &first);
+  fa_tensor_set(&s->got.t[id], &first, right * by);
+  expect(s, m, false, FA_OK, FA_FAIL, "not surely right: the largest P or O");
+  fa_tensor_set(&s->got.t[id], &first, right);
+}
+
+/* The largest P and O: of many rows and keys, in splits, beside a sink, of rows without keys, and of no row at all; and where
+ * every O is rounded to 0, which the CPU has to say. */
+static void test_amax(fa_judge_machine *m) {
+  static const struct {
+    const char *text, *left;
+    bool some;
+  } cases[] = {
+      {"\"seqlen_q\":70,\"seqlen_k\":300,\"heads_q\":4,\"heads_kv\":2,\"batch\":2,\"quantized\":{\"queries\":"
+       "true,\"amax\":true}",
+       "", true},
+      {"\"seqlen_q\":9,\"seqlen_k\":140,\"dropout\":{\"p\":0.2},\"quantized\":{\"queries\":true,\"descale\":"
+       "\"token\",\"amax\":true}",
+       "", true},
+      {"\"seqlen_q\":9,\"seqlen_k\":140,\"sinks\":true,\"quantized\":{\"queries\":true,\"amax\":true}", "",
+       true},
+      {"\"seqlen_q\":40,\"seqlen_k\":3,\"mask\":{\"type\":\"causal\"},\"quantized\":{\"queries\":true,"
+       "\"amax\":true}",
+       "", true},
+      {"\"seqlen_q\":0,\"seqlen_k\":3,\"quantized\":{\"queries\":true,\"amax\":true}", "", false},
+      {"\"dtype\":\"f16\",\"seqlen_q\":6,\"seqlen_k\":440,\"head_dim\":128,\"data_seed\":"
+       "\"13621105517588669466\",\"mask\":{\"type\":\"causal\"},\"sinks\":true,\"quantized\":{"
+       "\"queries\":true,\"amax\":true},"
+       "\"fill\":{\"default\":\"integer\",\"sinks\":\"sink_sizes\"}",
+       "not surely right: a trivial answer", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[400];
+    subject s;
+    snprintf(text, sizeof text, "{\"family\":\"flash\",\"backward\":false,%s}", cases[i].text);
+    make_given(text, &s);
+    run_made(&s);
+    expect(&s, m, true, FA_OK, FA_UNTESTED, cases[i].left);
+    if (cases[i].some) {
+      test_wrong_amax(&s, FA_T_AMAX_P, 0.99, m);
+      test_wrong_amax(&s, FA_T_AMAX_P, 1.01, m);
+      test_wrong_amax(&s, FA_T_AMAX_O, 0.99, m);
+      test_wrong_amax(&s, FA_T_AMAX_O, -1, m);
+    }
+    free_subject(&s);
+  }
+}
+
 /* ---- machines that lie or fail ---- */
 
 typedef struct liar {
@@ -308,6 +359,7 @@ int main(int argc, char **argv) {
   test_padding(m);
   test_own_empty_rows(m);
   test_no_value(m);
+  test_amax(m);
   test_liars(m);
   test_mean(m);
   fa_judge_machine_host_free(m);
