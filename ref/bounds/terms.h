@@ -57,8 +57,8 @@ typedef struct fa_bound_scratch {
   float row_e_delta[FA_BLOCK_M]; /* error of delta, in unit_ds */
   double row_extra[FA_BLOCK_M];  /* part of the row's exponents */
   double row_terms[FA_BLOCK_M];  /* sum_j P (Z |dP| + |delta|), in unit_ds */
-  bool row_lost[FA_BLOCK_M];    /* as key_lost, of the row */
-  double row_least[FA_BLOCK_M]; /* fa_bound_least_spread; 0: roundings do not repeat */
+  bool row_lost[FA_BLOCK_M];     /* as key_lost, of the row */
+  double row_least[FA_BLOCK_M];  /* fa_bound_least_spread; 0: roundings do not repeat */
   fa_bound_spread row_spread[FA_BLOCK_M];
   fa_bound_delta_sum row_delta[FA_BLOCK_M]; /* where delta is sum P dP */
   fa_bound_narrow narrow;
