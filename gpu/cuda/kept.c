@@ -13,6 +13,7 @@ typedef struct key {
   size_t workspace_bytes;
   CUdevice device;
   fa_kernel_device target;
+  fa_rtc_policy policy;
   fa_attention a;
   fa_gradients g;
   fa_inference cache;
@@ -42,10 +43,10 @@ static bool same_target(const fa_kernel_device *x, const fa_kernel_device *y) {
 
 static bool is_it(const key *k, const fa_cuda_asked *asked) {
   const fa_call *c = asked->call;
-  return k->generation == fa_cuda_generation() && k->kind == c->kind && k->n_processors == c->n_processors &&
+  return k->generation == asked->generation && k->kind == c->kind && k->n_processors == c->n_processors &&
          k->workspace == c->workspace && k->workspace_bytes == asked->workspace_bytes &&
          k->device == asked->device && same_target(&k->target, &asked->target) &&
-         memcmp(&k->a, c->a, sizeof k->a) == 0 &&
+         k->policy == asked->policy && memcmp(&k->a, c->a, sizeof k->a) == 0 &&
          (!has_gradients(c) || memcmp(&k->g, c->g, sizeof k->g) == 0) &&
          (!has_cache(c) || memcmp(&k->cache, c->cache, sizeof k->cache) == 0);
 }
@@ -55,10 +56,14 @@ static bool is_it(const key *k, const fa_cuda_asked *asked) {
 static pthread_key_t ended; /* its value: the thread's places */
 static bool has_ended;
 
+static _Thread_local kept **places;
+
+/* What else ends with the thread may still make calls: their places are new ones, freed in another round. */
 static void free_places(void *data) {
-  kept **places = data;
-  for (int i = 0; i < FA_CUDA_KEPT; ++i) free(places[i]);
-  free(places);
+  kept **of_thread = data;
+  for (int i = 0; i < FA_CUDA_KEPT; ++i) free(of_thread[i]);
+  free(of_thread);
+  places = NULL;
 }
 
 static void make_ended(void) {
@@ -72,7 +77,6 @@ static void __attribute__((destructor)) forget_ended(void) {
 
 static kept **places_of_thread(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  static _Thread_local kept **places;
   if (places) return places;
   pthread_once(&once, make_ended);
   if (!has_ended || !(places = calloc(FA_CUDA_KEPT, sizeof *places))) return NULL;
@@ -100,8 +104,7 @@ static kept *make_place(void) {
 
 fa_cuda_ready *fa_cuda_kept_find(const fa_cuda_asked *asked, bool *is_there) {
   *is_there = false;
-  kept **const places = can_be_kept(asked->call) ? places_of_thread() : NULL;
-  if (!places) return NULL;
+  if (!can_be_kept(asked->call) || !places_of_thread()) return NULL;
   kept **const place = &places[place_of(asked->call)];
   if (!*place) *place = make_place();
   if (!*place) return NULL;
@@ -113,13 +116,14 @@ fa_cuda_ready *fa_cuda_kept_find(const fa_cuda_asked *asked, bool *is_there) {
 void fa_cuda_kept_keep(fa_cuda_ready *place, const fa_cuda_asked *asked) {
   const fa_call *c = asked->call;
   key *k = &((kept *)place)->key;
-  k->generation = fa_cuda_generation();
+  k->generation = asked->generation;
   k->kind = c->kind;
   k->n_processors = c->n_processors;
   k->workspace = c->workspace;
   k->workspace_bytes = asked->workspace_bytes;
   k->device = asked->device;
   k->target = asked->target;
+  k->policy = asked->policy;
   memcpy(&k->a, c->a, sizeof k->a);
   if (has_gradients(c)) memcpy(&k->g, c->g, sizeof k->g);
   if (has_cache(c)) memcpy(&k->cache, c->cache, sizeof k->cache);

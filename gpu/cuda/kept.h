@@ -9,6 +9,7 @@
 #define FA_GPU_CUDA_KEPT_H
 
 #include "gpu/driver/libcuda.h"
+#include "gpu/modules/rtc.h"
 #include "gpu/plan/make.h"
 
 enum { FA_CUDA_KEPT = 128 };
@@ -25,11 +26,13 @@ typedef struct fa_cuda_asked {
   size_t workspace_bytes;
   CUdevice device;
   fa_kernel_device target; /* before any kernel gave way */
+  fa_rtc_policy policy;
+  unsigned generation; /* of what was learnt of the driver, before the call was made ready */
 } fa_cuda_asked;
 
 /* The place of such a call among the thread's own. *is_there: it is in it. Else whatever was there is gone, the caller
- * makes the call ready in it, and says so to fa_cuda_kept_keep. NULL: such calls are not kept (with expressions or
- * block lists, checks of device data, merges), or there is no memory. */
+ * makes the call ready in it, and says so to fa_cuda_kept_keep; not where a kernel of it may be unloaded. NULL: such calls
+ * are not kept (with expressions or block lists, checks of device data, merges), or there is no memory. */
 fa_cuda_ready *fa_cuda_kept_find(const fa_cuda_asked *asked, bool *is_there);
 void fa_cuda_kept_keep(fa_cuda_ready *place, const fa_cuda_asked *asked);
 

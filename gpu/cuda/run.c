@@ -247,16 +247,28 @@ static fa_status make_ready(run *r, fa_cuda_ran *ran, fa_error *err) {
   return status == FA_OK ? prepare(r, ran, err) : status;
 }
 
+/* Kernels that are compiled for expressions (softcap or ALiBi in some calls, too) may be unloaded later. */
+static bool stays_loaded(const fa_plan *plan) {
+  for (int i = 0; i < plan->n_launches; ++i)
+    if (plan->launch[i].mods != FA_MODS_NONE) return false;
+  return true;
+}
+
 /* By what the thread keeps, where it has made the same call before. */
 static fa_status get_ready(run *r, fa_cuda_ran *ran, fa_error *err) {
-  const fa_cuda_asked asked = {r->call, r->workspace_bytes, r->device.device, r->target};
+  fa_cuda_asked asked = {.call = r->call,
+                         .workspace_bytes = r->workspace_bytes,
+                         .device = r->device.device,
+                         .target = r->target,
+                         .generation = fa_cuda_generation()};
+  if (fa_rtc_policy_get(&asked.policy, err) != FA_OK) return FA_ERR_INPUT;
   bool is_there = false;
   fa_cuda_ready *const place = fa_cuda_kept_find(&asked, &is_there);
   if (place) r->ready = place;
   if (is_there && ran) *ran = ran_as(&place->plan);
   if (is_there) return FA_OK;
   const fa_status status = make_ready(r, ran, err);
-  if (status == FA_OK && place) fa_cuda_kept_keep(place, &asked);
+  if (status == FA_OK && place && stays_loaded(&place->plan)) fa_cuda_kept_keep(place, &asked);
   return status;
 }
 

@@ -40,6 +40,42 @@ static void test_same_as_host(void) {
   }
 }
 
+/* One without expressions whose kernels are compiled for one, and may be unloaded: made a second time, it has them found
+ * again, and compiled where they are gone. */
+static void test_never_kept(void) {
+  fa_attention a;
+  fa_error err = {""};
+  CUdeviceptr tensor = 0;
+  CUcontext context;
+  const fa_cuda_driver *d = fake_cuda_driver();
+  fake_cuda_start();
+  start();
+  REQUIRE(d->cuInit(0) == CUDA_SUCCESS && d->cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+          d->cuCtxSetCurrent(context) == CUDA_SUCCESS && d->cuMemAlloc(&tensor, 1 << 14) == CUDA_SUCCESS);
+  memset((void *)tensor, 0, 1 << 14);
+  fa_attention_init(&a);
+  a.dtype = FA_F32;
+  a.batch = a.heads_q = a.heads_kv = 1;
+  a.seqlen_q = a.seqlen_k = 16;
+  a.head_dim = 32;
+  a.scale = 0.125f;
+  a.softcap = 20;
+  a.q = a.k = a.v = (void *)tensor;
+  a.o = (char *)tensor + 4096;
+  a.lse = (float *)(tensor + 8192);
+  a.q_stride = a.k_stride = a.v_stride = a.o_stride = fa_strides_dense(16, 1, 32);
+  a.lse_stride = (fa_strides){16, 1, 16};
+  const int before = fake_compiler.n_compiled;
+  CHECK_MSG(fa_forward(&a, NULL, 0, NULL, &err) == FA_OK, "%s", err.text);
+  const int first = fake_compiler.n_compiled;
+  CHECK_MSG(fa_forward(&a, NULL, 0, NULL, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(first > before && fake_compiler.n_compiled == first, "%d, %d, %d", before, first,
+            fake_compiler.n_compiled);
+  fa_cuda_flex_forget();
+  CHECK_MSG(fa_forward(&a, NULL, 0, NULL, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(fake_compiler.n_compiled == 2 * first - before, "%d, %d", first, fake_compiler.n_compiled);
+}
+
 /* The kernels for sm_90a, forward and backward, give the host's bits. */
 static void test_hopper(void) {
   static const char json[] =
@@ -242,8 +278,9 @@ static CUresult never_captured(CUstream stream, CUstreamCaptureStatus *out) {
 /* Where as many as are kept are there already, the new kernels of one call take the places of the oldest, and
  * not one another's: else all of them would be the last one. test_many has filled the table. */
 static void test_many_at_once(void) {
-  static const fa_kernel_recipe recipe[2] = {{"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0, 0},
-                                             {"flex/forward", "FA_ENTRY(flex_forward_f16_128,f16,128)", 0, 0}};
+  static const fa_kernel_recipe recipe[2] = {
+      {"flex/forward", "FA_ENTRY(flex_forward_f16_64,f16,64)", 0, 0},
+      {"flex/forward", "FA_ENTRY(flex_forward_f16_128,f16,128)", 0, 0}};
   static const char *const name[2] = {"flex_forward_f16_64", "flex_forward_f16_128"};
   fa_cuda_device device = {.major = 9, .max_shared_bytes = 227 * 1024};
   fa_cuda_driver d = *fake_cuda_driver();
@@ -269,6 +306,7 @@ static void test_many_at_once(void) {
 int main(void) {
   setenv("FA_CACHE_DIR", "/dev/null/no-folder", 1); /* nobody else can use what the fake compiler makes */
   test_same_as_host();
+  test_never_kept();
   test_hopper();
   test_blocks();
   test_kept();

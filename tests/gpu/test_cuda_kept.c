@@ -131,6 +131,10 @@ static void test_environment(void) {
   CHECK(on.log.n_maps == 4 && off.status == FA_OK && off.log.n_maps == 0 && !same(&off, &on));
   CHECK_MSG(wrong.status == FA_ERR_INPUT && wrong.log.n_launches == 0, "%s", wrong.err.text);
   CHECK(same(&back, &on));
+  setenv("FA_NVRTC", "auto", 1); /* the recorder has it off */
+  const ran compiles = run(&call), again = run(&call);
+  setenv("FA_NVRTC", "off", 1);
+  CHECK(compiles.n_planned > 0 && again.n_planned == 0 && run(&call).n_planned > 0);
 }
 
 /* A kept launch has a counter of its own each time, and a captured one none. */
