@@ -97,6 +97,7 @@ fa_status fa_canary_try_at(const fa_canary_call *c, fa_tensor_id id, const fa_wa
   int64_t index[FA_MAX_RANK] = {0};
   fa_status status = FA_ERR_MEMORY;
   if (got) *got = *c->got;
+  if (got) got->t[FA_T_AMAX_P].data = got->t[FA_T_AMAX_O].data = NULL; /* wrong beside another O */
   if (got && copy_dense(&c->got->t[id], &got->t[id])) {
     const fa_tensor *t = &got->t[id];
     fa_tensor_unravel(t, element, index);

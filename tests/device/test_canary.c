@@ -1,8 +1,11 @@
 /* Canaries: an honest machine finds each, and machines that lie about what they compared are found out. */
 #include "fuzz/judging/canary.h"
+#include "fuzz/judging/two.h"
+#include "ref/reference.h"
 #include "tests/device/subject.h"
 #include "tests/support/check.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +96,41 @@ static void test_honest(const char *profile, int64_t n) {
   CHECK_MSG(passed > n / 2, "%s: %d", profile, passed);
 }
 
+/* Where the largest O is returned too, a canary in its place is still the only fault. */
+static void test_beside_amax(void) {
+  subject s;
+  make_given("{\"family\":\"flash\",\"backward\":false,\"seqlen_q\":9,\"seqlen_k\":140,\"quantized\":"
+             "{\"queries\":true,\"amax\":true}}",
+             &s);
+  run_made(&s);
+  const fa_ref_options options = {.n_threads = 1, .profile = &s.profile, .generic = true};
+  const fa_compare_options as = {
+      .poison = FA_POISON_A, .generic = true, .profile = &s.profile, .doubt = FA_MACHINE_DOUBT};
+  const fa_canary_call call = {.machine = machine_that(NOTHING),
+                               .p = &s.c.problem,
+                               .in = &s.in,
+                               .got = &s.got,
+                               .options = &options,
+                               .as = &as};
+  const fa_tensor *o = &s.got.t[FA_T_O];
+  fa_error err = {""};
+  fa_wants w;
+  int64_t largest = 0, index[FA_MAX_RANK] = {0};
+  double most = 0;
+  REQUIRE(fa_ref_forward(&s.c.problem, &s.in, &options, &w, &err) == FA_OK);
+  for (int64_t e = 0; e < w.t[FA_T_O].n; ++e) {
+    fa_tensor_unravel(o, e, index);
+    const double x = fabs(fa_tensor_get(o, index));
+    if (x > most) most = x, largest = e;
+  }
+  for (int nan = 0; nan < 2; ++nan) {
+    const fa_status status = fa_canary_try_at(&call, FA_T_O, &w.t[FA_T_O], largest, nan, &err);
+    CHECK_MSG(status == FA_OK, "%s", err.text);
+  }
+  fa_wants_free(&w);
+  free_subject(&s);
+}
+
 int main(void) {
   the.honest = fa_judge_machine_host_new(NULL, 0);
   REQUIRE(the.honest);
@@ -104,6 +142,7 @@ int main(void) {
   test_honest("rate-host", 40);
   test_honest("everything", 20);
   test_honest("sinks", 12);
+  test_beside_amax();
   judge_one("rate-host", 0, ALL_PASS, false, "a canary lives");
   judge_one("rate-host", 0, NOTHING, true, NULL);
   judge_one("rate-host", 0, TWO_RECORDS, true, "two records of one call differ");
