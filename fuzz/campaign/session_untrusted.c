@@ -212,8 +212,9 @@ static fa_status add_missing(fa_session *s, fa_word_bits words, fa_error *err) {
     bool found = false;
     if (!((s->rules_counts.claims.claimed & ~words) >> w & 1)) continue;
     status = fa_hidden_with_word(s->rules, w, s->hidden.n, &hidden, &found, err);
-    if (found) words |= fa_words_of(&hidden.problem);
-    if (status == FA_OK && found) status = add_hidden(s, &hidden, err);
+    if (status != FA_OK || !found) continue;
+    words |= fa_words_of(&hidden.problem);
+    status = add_hidden(s, &hidden, err);
   }
   return status;
 }

@@ -13,6 +13,7 @@ typedef struct fa_bound_amax {
 typedef struct fa_bound_largest {
   double p, e;   /* its P, and that one's relative error */
   double summed; /* what of e is in the row's error_sum */
+  double others; /* what those of all other keys weigh, sum_j p_j e_j */
   double most;   /* p (1 + e) */
   double next;   /* the same of all other keys */
 } fa_bound_largest;
@@ -22,8 +23,10 @@ FA_BOTH void fa_bound_largest_add(fa_bound_largest *x, double p, double e, doubl
   const double most = p * (1 + e + scattered);
   if (!(most > x->most)) {
     if (most > x->next) x->next = most;
+    x->others += p * e;
     return;
   }
+  x->others += x->p * x->summed;
   x->next = x->most;
   x->most = most;
   x->p = p;
@@ -49,8 +52,8 @@ FA_BOTH fa_bound_amax fa_bound_largest_known(const fa_ref_call *c, const fa_boun
   fa_bound_amax out;
   const fa_bound_exponents by = fa_bound_exponents_of(c, t->max, false, c->profile->eps_exp);
   const double itself = by.s * t->max + by.k, all = 1.000001 * fa_bound_row_shift(t, sum_error);
-  const double additions = fmin(sum_error, 1.01 * fmax(1 - x->p, 0.0));
-  const double others = fmax(all - sum_error - x->p * x->summed, 0.0) + additions;
+  const double additions = fmin(sum_error, 1.01 * (1 + all) * fmax(1 - x->p, 0.0));
+  const double others = x->others + t->independent + t->sink.share * t->sink.error + additions;
   const double own = x->p * (1 + x->e) / (1 + x->p * (x->e - itself * (1 + x->e)) - others);
   out.least = x->e < 1 ? x->p * (1 - x->e) / (1 + x->p * (itself - x->e) + others) : 0;
   out.most = fmin(fmax(own, x->next / (1 - all - itself)), 1.0);

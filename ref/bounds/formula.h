@@ -96,11 +96,12 @@ typedef struct fa_bound_row {
   double log_l;   /* log of the row sum, relative to the row max */
   double max;     /* magnitude of that max */
   fa_bound_sink sink;
-  double lifted;    /* what log n of a repeated key adds to that */
-  double extra;     /* part of every exponent's error */
-  double error_sum; /* sum_j p_j e_j */
-  double scattered; /* sum_j (p_j e_score_j)^2 */
-  double widest;    /* largest e_j of the row: its LSE cannot be off by more */
+  double lifted;      /* what log n of a repeated key adds to that */
+  double extra;       /* part of every exponent's error */
+  double error_sum;   /* sum_j p_j e_j, and the next */
+  double independent; /* what errors add that are independent of other pairs' */
+  double scattered;   /* sum_j (p_j e_score_j)^2 */
+  double widest;      /* largest e_j of the row: its LSE cannot be off by more */
   double
       alone; /* that of an LSE without the sink, which is of these keys however far below the sink they are */
   bool kept; /* false: the magnitude of some exponential is unknown */

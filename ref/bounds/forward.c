@@ -165,7 +165,8 @@ void fa_bound_forward_block(fa_ref_call *c, const fa_ref_rows *r, fa_ref_scratch
   for (int64_t k = 0; k < r->n && beta == 1; ++k) {
     if (w->key_l[k] == 0) continue; /* fully masked: exactly 0 */
     const double sum_error = fa_bound_row_sum_error(c, &t[k]);
-    t[k].error_sum += c->lambda * sqrt(t[k].scattered) + fa_bound_scatter_query(c, b, w, k);
+    t[k].independent = c->lambda * sqrt(t[k].scattered) + fa_bound_scatter_query(c, b, w, k);
+    t[k].error_sum += t[k].independent;
     fa_bound_magnitudes_finish(c, r, k, t[k].widest, t[k].kept);
     fa_bound_amax_row(b, c, k, &t[k], sum_error);
     write_lse(c, r, k, w, &t[k], sum_error);

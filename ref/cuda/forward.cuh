@@ -86,6 +86,7 @@ FA_DEVICE fa_bound_largest joined_largest(const fa_bound_largest *of_lane) {
   out.e = warp_max(here ? of_lane->e : 0.0);
   out.summed = warp_max(here ? of_lane->summed : 0.0);
   out.next = warp_max(here ? of_lane->next : of_lane->most);
+  out.others = warp_sum(here ? of_lane->others : of_lane->others + of_lane->p * of_lane->summed);
   return out;
 }
 

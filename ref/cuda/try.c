@@ -172,6 +172,16 @@ static uint64_t digest_of(const output *o, uint64_t before) {
   return before;
 }
 
+/* Of what the kernels found besides: the largest P and O are judged by it. */
+static uint64_t digest_found(const fa_judge_found *found, uint64_t before) {
+  const double numbers[] = {found->amax_p, found->least_amax_p, found->most_amax_p, found->amax_o,
+                            found->some_o};
+  uint64_t word[sizeof numbers / sizeof *numbers];
+  memcpy(word, numbers, sizeof word);
+  for (size_t k = 0; k < sizeof word / sizeof *word; ++k) before = (before ^ word[k]) * 0x100000001b3u;
+  return before;
+}
+
 static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, fa_verdict *v) {
   const fa_stats_row row = {c->n, c->n_diffuse, c->sum, c->sum_squares, c->diffuse_squares, c->print};
   v->count += c->count;
@@ -407,6 +417,7 @@ static fa_status conclude_pass(const attempt *a, pass *p, fa_error *err) {
     if (status == FA_OK) conclude(o, a->p, &found, a->options, a->trial);
     if (status == FA_OK && a->trial->is_signed) a->trial->digest = digest_of(o, a->trial->digest);
   }
+  if (status == FA_OK && a->trial->is_signed) a->trial->digest = digest_found(&found, a->trial->digest);
   if (status == FA_OK && run->x.debug.data) conclude_debug(&found, &a->got->t[FA_T_P_DEBUG], a->trial);
   return status == FA_OK ? try_amax(a, p, &found, err) : status;
 }
