@@ -110,6 +110,9 @@ static fa_status check_packing(const fa_case *c, fa_error *err) {
         (long long)p->seqlen_q);
   if (qkv && !same_array(&p->cu_seqlens_q, &p->cu_seqlens_k))
     BAD("$.packed: \"qkv\" needs cu_seqlens_k to be cu_seqlens_q");
+  if (qkv && fa_tensor_dtype(p, FA_T_Q) != fa_tensor_dtype(p, FA_T_K))
+    BAD("$.packed: \"qkv\" needs one type, and q has %s, k %s", fa_dtype_name(fa_tensor_dtype(p, FA_T_Q)),
+        fa_dtype_name(fa_tensor_dtype(p, FA_T_K)));
   for (int id = FA_T_Q; id <= FA_T_V; ++id) {
     if (id == FA_T_Q && !qkv) continue;
     const fa_stride_recipe *r = &c->strides[id];

@@ -115,13 +115,13 @@ static void draw_recipe(fa_gen *g, fa_rng *r, fa_tensor_id id, bool may_expand) 
   align_recipe(g->c, id, s);
 }
 
-/* Several tensors in one buffer, as far as the problem's lengths and head dims allow. */
+/* Several tensors in one buffer, as far as the problem's lengths, head dims and types allow. */
 static fa_packing draw_packing(const fa_case *c, fa_rng *r) {
   const fa_problem *p = &c->problem;
   if (p->family == FA_MERGE || p->family == FA_KVCACHE || p->head_dim != p->head_dim_v ||
       !fa_rng_chance(r, 0.4))
     return FA_PACK_NONE;
-  bool same = p->seqlen_q == p->seqlen_k;
+  bool same = p->seqlen_q == p->seqlen_k && fa_tensor_dtype(p, FA_T_Q) == fa_tensor_dtype(p, FA_T_K);
   for (int64_t b = 0; same && b < p->cu_seqlens_q.n; ++b) same = p->cu_seqlens_q.v[b] == p->cu_seqlens_k.v[b];
   return same ? FA_PACK_QKV : FA_PACK_KV;
 }

@@ -156,7 +156,9 @@ static void set_strides(const fa_record *r, fa_case *c) {
   bool expanded = false; /* two tensors expanded along one axis hide each other's mistakes */
   c->layout = (fa_layout)r->v[FA_F_LAYOUT];
   c->packing = (fa_packing)r->v[FA_F_PACKING];
-  if (c->packing == FA_PACK_QKV && !same_lengths(&c->problem)) c->packing = FA_PACK_KV;
+  if (c->packing == FA_PACK_QKV && (!same_lengths(&c->problem) || fa_tensor_dtype(&c->problem, FA_T_Q) !=
+                                                                      fa_tensor_dtype(&c->problem, FA_T_K)))
+    c->packing = FA_PACK_KV;
   for (int i = 0; i < FA_RECORD_TENSORS; ++i) {
     const fa_tensor_id id = strided[i];
     const bool packed = is_packed(c, id), owner = id == (c->packing == FA_PACK_QKV ? FA_T_Q : FA_T_K);

@@ -248,6 +248,8 @@ static void test_contradictions(void) {
               ".strides.dq.expand: \"b\": an output cannot share memory between its elements");
   expect_case("\"packed\": \"qkv\", \"seqlen_q\": 4, \"seqlen_k\": 5",
               ".packed: \"qkv\" needs seqlen_k 5 to be seqlen_q 4");
+  expect_case("\"packed\": \"qkv\", \"quantized\": {\"dtype\": \"e5m2\", \"queries\": false}",
+              ".packed: \"qkv\" needs one type, and q has f16, k e5m2");
   expect_case("\"packed\": \"kv\", \"strides\": {\"v\": {\"offset\": 4}}",
               ".strides.v: packed \"kv\" takes the strides of tensor k");
   expect_case("\"mask\": {\"type\": \"causal\", \"left\": 3}",
