@@ -73,6 +73,7 @@ static void make_ended(void) {
 /* A library that is gone is not called at the end of a thread; what that kept is lost. */
 static void __attribute__((destructor)) forget_ended(void) {
   if (has_ended) pthread_key_delete(ended);
+  has_ended = false;
 }
 
 static kept **places_of_thread(void) {

@@ -21,6 +21,7 @@ typedef struct run {
   fa_cuda_device device;
   fa_kernel_device target;
   fa_cuda_ready *ready; /* where all that is launched is made, or was */
+  unsigned generation;  /* before the driver was asked for anything */
 } run;
 
 /* ---- the plan ---- */
@@ -260,7 +261,7 @@ static fa_status get_ready(run *r, fa_cuda_ran *ran, fa_error *err) {
                          .workspace_bytes = r->workspace_bytes,
                          .device = r->device.device,
                          .target = r->target,
-                         .generation = fa_cuda_generation()};
+                         .generation = r->generation};
   if (fa_rtc_policy_get(&asked.policy, err) != FA_OK) return FA_ERR_INPUT;
   bool is_there = false;
   fa_cuda_ready *const place = fa_cuda_kept_find(&asked, &is_there);
@@ -280,6 +281,7 @@ fa_status fa_cuda_run(const fa_call *call, size_t workspace_bytes, CUstream stre
   r.workspace_bytes = workspace_bytes;
   r.stream = stream;
   r.ready = &own;
+  r.generation = fa_cuda_generation();
   if (ran) *ran = (fa_cuda_ran){"", false};
   fa_status status = find_device(&r, err);
   if (status == FA_OK) status = get_ready(&r, ran, err);

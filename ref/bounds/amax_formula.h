@@ -52,8 +52,8 @@ FA_BOTH fa_bound_amax fa_bound_largest_known(const fa_ref_call *c, const fa_boun
   fa_bound_amax out;
   const fa_bound_exponents by = fa_bound_exponents_of(c, t->max, false, c->profile->eps_exp);
   const double itself = by.s * t->max + by.k, all = 1.000001 * fa_bound_row_shift(t, sum_error);
-  const double additions = fmin(sum_error, 1.01 * (1 + all) * fmax(1 - x->p, 0.0));
-  const double others = x->others + t->independent + t->sink.share * t->sink.error + additions;
+  const double erring = x->others + t->independent + t->sink.share * t->sink.error;
+  const double others = erring + fmin(sum_error, 1.01 * (fmax(1 - x->p, 0.0) + erring));
   const double own = x->p * (1 + x->e) / (1 + x->p * (x->e - itself * (1 + x->e)) - others);
   out.least = x->e < 1 ? x->p * (1 - x->e) / (1 + x->p * (itself - x->e) + others) : 0;
   out.most = fmin(fmax(own, x->next / (1 - all - itself)), 1.0);

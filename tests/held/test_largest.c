@@ -97,6 +97,27 @@ static void test_ways(void) {
   }
 }
 
+/* A kernel adds many small exponentials to a large one, and each addition rounds up by as much as it adds. */
+static void test_additions(void) {
+  static const double errors[] = {0, 0.02, 0.1, 0.25};
+  const fa_profile exact = {0};
+  const fa_ref_call c = {.profile = &exact};
+  for (int n = 100; n <= 10000; n *= 10) {
+    for (int i = 0; i < 4; ++i) {
+      const float other = (float)(1.001 * FA_F32_UNIT);
+      const double small = other / (1 + errors[i]), p = 1 / (1 + n * small);
+      fa_bound_row t = {.n = n + 1, .kept = true, .error_sum = n * p * small * errors[i]};
+      fa_bound_largest x = {0};
+      float sum = 1;
+      fa_bound_largest_add(&x, p, 0, 0);
+      for (int j = 0; j < n; ++j) fa_bound_largest_add(&x, p * small, errors[i], 0), sum += other;
+      const fa_bound_amax b = fa_bound_largest_of_row(&c, &t, &x, n * FA_F32_UNIT);
+      CHECK_MSG(1 / sum >= b.least && 1 / sum <= b.most, "%d, %g: %.9g in %.9g .. %.9g", n, errors[i],
+                1 / sum, b.least, b.most);
+    }
+  }
+}
+
 static void test_unknown(void) {
   const fa_profile exact = {0};
   const fa_ref_call c = {.profile = &exact};
@@ -112,6 +133,7 @@ int main(void) {
   test_exponentials();
   test_one_key();
   test_ways();
+  test_additions();
   test_unknown();
   return check_done();
 }
