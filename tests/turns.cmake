@@ -8,6 +8,8 @@ set(FA_TURN_0 flex_nvcc host_kernels nvrtc_compiles)
 set(FA_TURN_1 barriers case_files_host2 wheel)
 set(FA_TURN_2 case_files_hopper deb explain_campaign mutants)
 set(FA_TURN_3 findings_reproduce python_adapters python_package simulated simulated_quantized)
+# Of these a day tries half as much as of others: each item is compiled.
+set(FA_HALF_SHARES mutants)
 
 # With sanitizers every test takes turns, but for the small ones that read what a stranger has written.
 set(FA_SANITIZED_DAILY case_errors case_file case_hostile case_lines case_memory exec exec_adopt exec_memory child_process fuzz fuzz_hostile_plugin
@@ -63,6 +65,9 @@ function(fa_add_test name)
   set(turn "")
   if(NOT number STREQUAL "")
     set(by ${FA_TURNS})
+    if(name IN_LIST FA_HALF_SHARES)
+      math(EXPR by "${by} / 2")
+    endif()
     if(FA_SANITIZE)
       set(by 1)
     endif()
