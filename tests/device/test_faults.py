@@ -143,7 +143,7 @@ COMPARED = [
     ("largest P without its row's sink", "forward.cuh", "exp(row->key_max - row->max) / row->sum", "1 / row->key_sum"),
     ("largest P relative to its row's", "forward.cuh", "exp(row->key_max - row->max) / row->sum", "exp(row->key_max - row->max)"),
     ("least of the largest P taken for the most", "forward.cuh", "raise_to(&x->found->least_amax_p, p.least);", "raise_to(&x->found->least_amax_p, p.most);"),
-    ("largest P with all of its key's error", "forward.cuh", "row->largest = largest_p;", "row->largest = largest_p, row->largest.summed = 0;"),
+    ("largest P with all of its key's error", "forward.cuh", "row->largest = largest_p;", "row->largest = largest_p, row->largest.others += largest_p.p * largest_p.summed;"),
     ("largest O of the first row", "forward.cuh", "load_element(&x->o, want * dv + i)", "load_element(&x->o, i)"),
     ("largest O with its sign", "forward.cuh", "fabs(load_element(&x->o, want * dv + i))", "load_element(&x->o, want * dv + i)"),
     ("rounded to 0 taken for 0", "forward.cuh", "some |= value != 0 || s.quant > 0 || s.accum > 0;", ";"),
