@@ -11,6 +11,8 @@
 typedef enum fa_layout { FA_LAYOUT_BSHD, FA_LAYOUT_BHSD, FA_LAYOUT_SBHD } fa_layout;
 /* KV, QKV: the tensors are interleaved in one buffer. */
 typedef enum fa_packing { FA_PACK_NONE, FA_PACK_KV, FA_PACK_QKV } fa_packing;
+/* Whether queries, keys and values have what QKV needs alike: lengths and types. */
+bool fa_can_pack_qkv(const fa_problem *p);
 typedef enum fa_expect { FA_EXPECT_PASS, FA_EXPECT_REJECT } fa_expect;
 
 #define FA_MAX_NAME_CHARACTERS 1000 /* UTF-8 characters, no control characters */

@@ -95,6 +95,11 @@ static bool same_array(const fa_int32_array *a, const fa_int32_array *b) {
   return a->n == b->n && (a->n == 0 || memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v) == 0);
 }
 
+bool fa_can_pack_qkv(const fa_problem *p) {
+  return p->seqlen_q == p->seqlen_k && same_array(&p->cu_seqlens_q, &p->cu_seqlens_k) &&
+         fa_tensor_dtype(p, FA_T_Q) == fa_tensor_dtype(p, FA_T_K);
+}
+
 static fa_status check_packing(const fa_case *c, fa_error *err) {
   const fa_problem *p = &c->problem;
   if (c->packing == FA_PACK_NONE) return FA_OK;

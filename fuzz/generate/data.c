@@ -121,9 +121,7 @@ static fa_packing draw_packing(const fa_case *c, fa_rng *r) {
   if (p->family == FA_MERGE || p->family == FA_KVCACHE || p->head_dim != p->head_dim_v ||
       !fa_rng_chance(r, 0.4))
     return FA_PACK_NONE;
-  bool same = p->seqlen_q == p->seqlen_k && fa_tensor_dtype(p, FA_T_Q) == fa_tensor_dtype(p, FA_T_K);
-  for (int64_t b = 0; same && b < p->cu_seqlens_q.n; ++b) same = p->cu_seqlens_q.v[b] == p->cu_seqlens_k.v[b];
-  return same ? FA_PACK_QKV : FA_PACK_KV;
+  return fa_can_pack_qkv(p) ? FA_PACK_QKV : FA_PACK_KV;
 }
 
 void fa_gen_layout(fa_gen *g) {

@@ -141,12 +141,6 @@ static void set_fills(const fa_record *r, fa_case *c) {
   fa_generate_settle_fills(c);
 }
 
-static bool same_lengths(const fa_problem *p) {
-  bool same = p->seqlen_q == p->seqlen_k;
-  for (int64_t b = 0; same && b < p->cu_seqlens_q.n; ++b) same = p->cu_seqlens_q.v[b] == p->cu_seqlens_k.v[b];
-  return same;
-}
-
 static bool is_packed(const fa_case *c, fa_tensor_id id) {
   return (c->packing != FA_PACK_NONE && (id == FA_T_K || id == FA_T_V)) ||
          (c->packing == FA_PACK_QKV && id == FA_T_Q);
@@ -156,9 +150,7 @@ static void set_strides(const fa_record *r, fa_case *c) {
   bool expanded = false; /* two tensors expanded along one axis hide each other's mistakes */
   c->layout = (fa_layout)r->v[FA_F_LAYOUT];
   c->packing = (fa_packing)r->v[FA_F_PACKING];
-  if (c->packing == FA_PACK_QKV && (!same_lengths(&c->problem) || fa_tensor_dtype(&c->problem, FA_T_Q) !=
-                                                                      fa_tensor_dtype(&c->problem, FA_T_K)))
-    c->packing = FA_PACK_KV;
+  if (c->packing == FA_PACK_QKV && !fa_can_pack_qkv(&c->problem)) c->packing = FA_PACK_KV;
   for (int i = 0; i < FA_RECORD_TENSORS; ++i) {
     const fa_tensor_id id = strided[i];
     const bool packed = is_packed(c, id), owner = id == (c->packing == FA_PACK_QKV ? FA_T_Q : FA_T_K);
