@@ -18,6 +18,7 @@ void fa_bound_amax_add(fa_bound_scratch *b, const fa_ref_call *c, int64_t k, int
 
 void fa_bound_amax_row(fa_bound_scratch *b, const fa_ref_call *c, int64_t k, const fa_bound_row *t,
                        double sum_error) {
+  if (!c->p->quantized.amax) return;
   const fa_bound_amax row = fa_bound_largest_of_row(c, t, &b->row_amax[k], sum_error);
   b->amax.least = fmax(b->amax.least, row.least);
   b->amax.most = fmax(b->amax.most, row.most);

@@ -162,7 +162,7 @@ FA_DEVICE void fa_judge_weigh(const fa_judge_job *x, int64_t at) {
     if (max_v[j] > largest && is_visited(x, p.b, j)) largest = max_v[j];
   t.max_v = warp_max(largest);
   t.error_sum = warp_sum(error_sum);
-  largest_p = joined_largest(&largest_p);
+  if (x->c->p->quantized.amax) largest_p = joined_largest(&largest_p);
   warp_sync();
   if (lane() != 0) return;
   row->t = t;

@@ -161,13 +161,17 @@ static fa_status check_records(const output *o, uint64_t nonce, fa_error *err) {
   return FA_OK;
 }
 
+static uint64_t mixed_in(const uint64_t *word, size_t n, uint64_t before) {
+  for (size_t k = 0; k < n; ++k) before = (before ^ word[k]) * 0x100000001b3u; /* FNV's prime */
+  return before;
+}
+
 /* Of two runs of a machine on one call: the same, bit for bit. */
 static uint64_t digest_of(const output *o, uint64_t before) {
   uint64_t word[sizeof(fa_judge_check) / sizeof(uint64_t)] = {0};
   for (int64_t i = 0; i < o->items; ++i) {
     memcpy(word, &o->check[i], sizeof word);
-    for (size_t k = 1; k < sizeof word / sizeof *word; ++k) /* all but the nonce */
-      before = (before ^ word[k]) * 0x100000001b3u;
+    before = mixed_in(word + 1, sizeof word / sizeof *word - 1, before); /* all but the nonce */
   }
   return before;
 }
@@ -178,8 +182,7 @@ static uint64_t digest_found(const fa_judge_found *found, uint64_t before) {
                             found->some_o};
   uint64_t word[sizeof numbers / sizeof *numbers];
   memcpy(word, numbers, sizeof word);
-  for (size_t k = 0; k < sizeof word / sizeof *word; ++k) before = (before ^ word[k]) * 0x100000001b3u;
-  return before;
+  return mixed_in(word, sizeof word / sizeof *word, before);
 }
 
 static void add_item(const output *o, const fa_judge_check *c, fa_stats *stats, fa_verdict *v) {
