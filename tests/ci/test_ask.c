@@ -5,6 +5,7 @@
 #include "fuzz/generate/draw.h"
 #include "tests/support/check.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -54,8 +55,12 @@ static void test_answers(void) {
   backend.supports = runs_nothing;
   s.choice[0].backend = &backend;
   REQUIRE(fa_case_init(&c) == FA_OK && fa_case_list_push(&list, &c) == FA_OK);
+  REQUIRE(fa_case_init(&c) == FA_OK);
+  c.expect = FA_EXPECT_REJECT; /* which a subject that can run nothing is just the one to do */
+  REQUIRE(fa_case_list_push(&list, &c) == FA_OK);
   REQUIRE(ask(-1, &answers) == FA_OK);
   check_all(&answers, false, -1);
+  CHECK(answers.able[1]);
   fa_tier_forget(&answers);
   REQUIRE(ask(1 + FA_TIER_SAMPLE + 3, &answers) ==
           FA_OK); /* what it has said of the first profile is forgotten */
@@ -92,6 +97,14 @@ static void test_nothing_new(void) {
   CHECK_MSG(fa_tier_choose(&tier, &s, &list, &err) == FA_OK, "%s", err.text);
   CHECK_MSG(tier.n_named == list.n && tier.n_profiles == 1, "%lld of %lld cases, %d profiles",
             (long long)tier.n_named, (long long)list.n, tier.n_profiles);
+  double seconds = 0; /* its samples' on average */
+  for (int k = 0; k < FA_TIER_SAMPLE; ++k) {
+    fa_case c;
+    REQUIRE(fa_generate(tier.profile[0], 1, k, &c, &err) == FA_OK);
+    seconds += fa_tier_cost("ref-f32", &c) / FA_TIER_SAMPLE;
+    fa_case_free(&c);
+  }
+  CHECK_MSG(fabs(tier.profile_seconds[0] - seconds) < 1e-9, "%g s, not %g", tier.profile_seconds[0], seconds);
   fa_tier_free(&tier);
   fa_case_list_free(&list);
 }

@@ -54,6 +54,69 @@ static void test_two(void) {
   check_left(merge, true, false, "outputs of another type");
 }
 
+/* A run that is no recorded one, as the machine is asked of it. */
+typedef struct asked {
+  fa_contract contract;
+  fa_judge_config config;
+  bool flat_o, no_o; /* O is of another rank, or not there */
+} asked;
+
+static void check_run(const char *text, const asked *as, const char *why) {
+  static fa_result r;
+  const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
+  fa_judge_machine none = {.self = NULL};
+  fa_judge_config config = as->config;
+  fa_outcome out = {0};
+  fa_tensors in, got;
+  fa_error err = {""};
+  fa_case c = case_of(text, &in);
+  const fa_run_options all = {.passes = FA_PASS_FORWARD | (c.problem.backward ? FA_PASS_BACKWARD : 0),
+                              .n_threads = 1};
+  config.profile = &f32, config.n_threads = 1, config.machine = &none, config.contract = &as->contract;
+  REQUIRE(fa_tensors_clone(&got, &in, &err) == FA_OK);
+  REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &got, &all, &out, &err) == FA_OK);
+  if (as->flat_o) got.t[FA_T_O].rank = 3;
+  if (as->no_o) got.t[FA_T_O].data = NULL;
+  fa_result_init(&r);
+  fa_judge_by_two(&c.problem, &in, &got, &config, &r, &err);
+  CHECK_MSG(strcmp(r.judged.left, why) == 0, "%s: left for \"%s\", not \"%s\"", text, r.judged.left, why);
+  fa_result_free(&r);
+  fa_tensors_free(&in);
+  fa_tensors_free(&got);
+  fa_case_free(&c);
+}
+
+/* Each reason by itself; the last call, a merge, has one of its own, which comes after these. */
+static void test_reasons(void) {
+  static const char merge[] = "{\"family\":\"merge\",\"seqlen_q\":3,\"head_dim\":8,\"merge\":{\"parts\":2}}",
+                    tall[] = "{\"seqlen_q\":3,\"seqlen_k\":2,\"head_dim\":8,\"mask\":{\"type\":\"causal\"}}";
+  asked usual = {.no_o = false}, x;
+  fa_contract_init(&usual.contract);
+  check_run(merge, &usual, "merge");
+  x = usual, x.config.sample = (fa_sample){.rows = 1, .strips = 1};
+  check_run(merge, &x, "a sample");
+  x = usual, x.config.end_to_end = true;
+  check_run(merge, &x, "gradients from the reference's forward");
+  x = usual, x.config.backward = true, x.contract.outputs &= ~FA_TENSOR_BIT(FA_T_O);
+  check_run(merge, &x, "gradients from the reference's forward");
+  x.contract.outputs = usual.contract.outputs & ~FA_TENSOR_BIT(FA_T_LSE);
+  check_run(merge, &x, "gradients from the reference's forward");
+  x.config.backward = false;
+  check_run(merge, &x, "merge");
+  x = usual, x.config.loose = true;
+  check_run(merge, &x, "loose bounds");
+  x = usual, x.contract.o_of_empty = FA_O_EMPTY_MEAN_V;
+  check_run(tall, &x, "empty rows of its own");
+  x = usual, x.contract.lse_dtype = FA_F16;
+  check_run(merge, &x, "an LSE of its own type");
+  x = usual, x.contract.lse_alibi = FA_LSE_ALIBI_COLUMN;
+  check_run(merge, &x, "an LSE from the column");
+  x = usual, x.flat_o = true;
+  check_run(merge, &x, "outputs of another type");
+  x = usual, x.no_o = true;
+  check_run(merge, &x, "outputs of another type");
+}
+
 /* Where only the CPU judges, a process has one case at a time, however many may be asked for. */
 static void test_lanes(void) {
   CHECK(fa_lanes_of(0, FA_JUDGE_BY_CPU, 4) == 1 && fa_lanes_of(3, FA_JUDGE_BY_CPU, 4) == 3 &&
@@ -66,6 +129,7 @@ static void test_lanes(void) {
 int main(void) {
   test_asked();
   test_two();
+  test_reasons();
   test_lanes();
   return check_done();
 }

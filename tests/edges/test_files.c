@@ -182,6 +182,57 @@ static void test_buffers(void) {
   fa_case_free(&c);
 }
 
+/* Caches after the call are outputs where the case has a cache, and what begins like a buffer is passed over. */
+static void test_caches_after(void) {
+  static const char cache[] =
+      "{\"family\":\"kvcache\",\"seqlen_k\":4,\"head_dim\":8,\"kvcache\":{\"len\":[2],\"new\":1}}",
+                    plain[] = "{\"seqlen_q\":2,\"seqlen_k\":4,\"head_dim\":8,\"backward\":false}";
+  static const char *const groups[] = {"x"}, *const names[] = {"x/q",       "x/k",       "x/v",
+                                                               "x/k_new",   "x/v_new",   "x/k_after",
+                                                               "x/v_after", "x/buffer_", "x/o"};
+  for (int has_cache = 0; has_cache < 2; ++has_cache) {
+    const char *const lines[] = {has_cache ? cache : plain};
+    fa_tensors in;
+    fa_case c = case_of(lines[0], &in);
+    const fa_tensor *const t[] = {&in.t[FA_T_Q],
+                                  &in.t[FA_T_K],
+                                  &in.t[FA_T_V],
+                                  &in.t[has_cache ? FA_T_K_NEW : FA_T_K],
+                                  &in.t[has_cache ? FA_T_V_NEW : FA_T_V],
+                                  &in.t[FA_T_V],
+                                  &in.t[FA_T_K],
+                                  &in.t[FA_T_Q],
+                                  &in.t[FA_T_O]};
+    const char *some_names[9];
+    const fa_tensor *some[9];
+    int n = 0;
+    char path[200];
+    fa_safetensors f;
+    fa_recorded run;
+    fa_error err = {""};
+    for (int k = 0; k < 9; ++k)
+      if (has_cache || k < 3 || k > 4) some_names[n] = names[k], some[n++] = t[k];
+    path_of("run.safetensors", path);
+    CHECK_MSG(fa_safetensors_write(path, some_names, some, n, groups, lines, 1, &err) == FA_OK, "%s",
+              err.text);
+    REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+    const fa_status status = fa_recorded_load(&f, path, "x", &run, &err);
+    CHECK_MSG(status == (has_cache ? FA_OK : FA_ERR_INPUT), "%s", err.text);
+    if (has_cache) { /* k after the call is v before it, and the other way round */
+      const int64_t at[FA_MAX_RANK] = {0, 1, 0, 3};
+      CHECK(fa_tensor_get(&run.got.t[FA_T_K], at) == fa_tensor_get(&in.t[FA_T_V], at));
+      CHECK(fa_tensor_get(&run.got.t[FA_T_V], at) == fa_tensor_get(&in.t[FA_T_K], at));
+      CHECK(fa_tensor_get(&run.in.t[FA_T_K], at) == fa_tensor_get(&in.t[FA_T_K], at));
+      fa_recorded_free(&run);
+    } else {
+      CHECK_MSG(strstr(err.text, "k_after, v_after: the case has no cache"), "%s", err.text);
+    }
+    fa_safetensors_close(&f);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
 /* ---- failures ---- */
 
 static void test_words(void) {
@@ -249,6 +300,7 @@ int main(void) {
   test_groups();
   test_outputs();
   test_buffers();
+  test_caches_after();
   test_words();
   test_file_names();
   test_dump();

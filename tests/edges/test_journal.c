@@ -149,6 +149,50 @@ static void check_dates(void) {
   CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2023-02-29"))));
 }
 
+/* A date is digits in their places. */
+static void check_digits(void) {
+  static const char *const none[] = {"2030-02-2a", "203a-02-28", "2030-0a-28",  "2030-02-2/", "2030-02-2:",
+                                     "2030x02-28", "2030-02x28", "2030-02-280", "2030-02-2"};
+  for (size_t i = 0; i < sizeof none / sizeof *none; ++i) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "{\"fa_waivers\":1,\"waivers\":[{\"match\":{\"name\":\"a\"},\"states\":[\"FAIL\"],\"reason\":"
+             "\"r\",\"expires\":"
+             "\"%s\"}]}",
+             none[i]);
+    CHECK_MSG(!is_date(text), "%s", none[i]);
+  }
+}
+
+/* States and tensors are lists that have something in them. */
+static void check_lists(void) {
+  static const struct {
+    const char *how, *message;
+  } lists[] = {{"\"states\":\"FAIL\"", ".states: an array of states is needed"},
+               {"\"states\":[]", ".states: an array of states is needed"},
+               {"\"states\":{\"a\":\"FAIL\"}", ".states: an array of states is needed"},
+               {"\"states\":[3]", ".states: states of failures"},
+               {"\"states\":[\"SKIP\"]", ".states: states of failures"},
+               {"\"states\":[\"fail\"]", ".states: states of failures"},
+               {"\"tensors\":\"o\"", ".tensors: an array of names is needed"},
+               {"\"tensors\":[]", ".tensors: an array of names is needed"},
+               {"\"tensors\":{\"a\":\"o\"}", ".tensors: an array of names is needed"},
+               {"\"tensors\":[3]", ".tensors: names of outputs"},
+               {"\"tensors\":[\"o\",\"q\"]", ".tensors: names of outputs"},
+               {"\"tensors\":[\"q\",\"o\"]", ".tensors: names of outputs"}};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i) {
+    fa_waivers *w = NULL;
+    fa_error err = {""};
+    char text[300];
+    snprintf(text, sizeof text,
+             "{\"fa_waivers\":1,\"waivers\":[{\"match\":{\"name\":\"a\"},%s,\"reason\":\"r\",\"expires\":"
+             "\"2030-02-28\"}]}",
+             lists[i].how);
+    CHECK_MSG(parse(text, &w, &err) == FA_ERR_INPUT && !w, "%s", lists[i].how);
+    CHECK_MSG(strstr(err.text, lists[i].message), "%s: %s", lists[i].how, err.text);
+  }
+}
+
 static void check_regex(void) {
   fa_waivers *w = NULL;
   fa_error err = {""};
@@ -227,6 +271,8 @@ int main(void) {
   check_refused();
   check_full();
   check_dates();
+  check_digits();
+  check_lists();
   check_regex();
   check_first();
   check_leaks();

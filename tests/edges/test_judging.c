@@ -1,4 +1,5 @@
 /* Small functions of the harness by hand: what an LSE looks like, which runs differ, which places of a sample are drawn or added. */
+#include "fuzz/judging/lse_column.h"
 #include "fuzz/judging/lse_hint.h"
 #include "fuzz/judging/run_checks.h"
 #include "fuzz/judging/sample.h"
@@ -44,6 +45,52 @@ static void test_hint(void) {
   }
   CHECK(!*hint(-2, 4, 0.5, 1) && !*hint(1.1, 4, 0.5, 1) && !*hint(2, 1, 0.5, 1));
   CHECK(!*hint(log2_e, 4, 0.5, 0)); /* it is right */
+}
+
+/* ---- an LSE from the column ---- */
+
+enum { BATCH = 2, HEADS = 2, ROWS = 3, KEYS = 5 };
+
+/* What every element's bound grows by with slopes of heads, or of entries too: twice a roundoff, of the wider of the two types
+ * that there are, of the slope times the row's place. By a contract that says nothing of a column: by nothing. */
+static void check_column(bool by_entry, fa_lse_alibi alibi, fa_dtype lse_dtype) {
+  static const double slopes[BATCH][HEADS] = {{0.5, 0.25}, {2, 4}};
+  float accum[BATCH * HEADS * ROWS];
+  fa_want w = {.n = BATCH * HEADS * ROWS, .accum = accum};
+  fa_tensors in;
+  fa_error err = {""};
+  fa_contract contract;
+  fa_case c =
+      case_of(by_entry ? "{\"batch\":2,\"heads_q\":2,\"seqlen_q\":3,\"seqlen_k\":5,\"head_dim\":8,\"alibi\":{"
+                         "\"slopes\":[[0.5,0.25],[2,4]]}}"
+                       : "{\"batch\":2,\"heads_q\":2,\"seqlen_q\":3,\"seqlen_k\":5,\"head_dim\":8,\"alibi\":{"
+                         "\"slopes\":[0.5,0.25]}}",
+              &in);
+  fa_contract_init(&contract);
+  contract.lse_alibi = alibi;
+  contract.lse_dtype = lse_dtype;
+  for (int e = 0; e < w.n; ++e) accum[e] = 1;
+  CHECK_MSG(fa_lse_widen_column(&c.problem, &in, &contract, &w, &err) == FA_OK, "%s", err.text);
+  const double u = 2 * (lse_dtype == FA_F16 ? 0x1p-11 : lse_dtype == FA_BF16 ? 0x1p-8 : 0x1p-24);
+  for (int e = 0; e < w.n; ++e) {
+    const int b = e / ROWS / HEADS, h = e / ROWS % HEADS, place = e % ROWS + KEYS - ROWS;
+    const double by = alibi == FA_LSE_ALIBI_COLUMN ? u * slopes[by_entry ? b : 0][h] * place : 0;
+    CHECK_MSG(accum[e] == 1 + (float)by, "element %d: %.9g, not %.9g", e, accum[e], 1 + by);
+  }
+  w.accum = NULL; /* of what has no bounds, nothing grows */
+  CHECK(fa_lse_widen_column(&c.problem, &in, &contract, &w, &err) == FA_OK);
+  CHECK(fa_lse_widen_column(&c.problem, &in, NULL, &w, &err) == FA_OK);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+static void test_column(void) {
+  static const fa_dtype types[] = {FA_F32, FA_F16, FA_BF16};
+  for (int k = 0; k < 3; ++k)
+    for (int by_entry = 0; by_entry < 2; ++by_entry) {
+      check_column(by_entry, FA_LSE_ALIBI_COLUMN, types[k]);
+      check_column(by_entry, FA_LSE_ALIBI_DISTANCE, types[k]);
+    }
 }
 
 /* ---- two runs ---- */
@@ -200,6 +247,7 @@ static void test_odd_keys(void) {
 
 int main(void) {
   test_hint();
+  test_column();
   test_strided_cache();
   test_repeats();
   test_draw();

@@ -243,7 +243,44 @@ static void test_drop(void) {
   for (int id = 0; id < FA_T_COUNT; ++id) CHECK(!t.t[id].data == (id == FA_T_LSE || id == FA_T_DV));
 }
 
+/* Calls in which some row may see no key, and those in which every row sees one. */
+static void test_possible(void) {
+  static const struct {
+    const char *text;
+    bool possible;
+  } calls[] = {
+      {"{\"seqlen_q\":6,\"head_dim\":8}", false},
+      {"{\"seqlen_q\":6,\"seqlen_k\":1,\"head_dim\":8}", false},
+      {"{\"seqlen_q\":6,\"head_dim\":8,\"alibi\":{}}", false},
+      {"{\"seqlen_q\":6,\"head_dim\":8,\"mask\":{\"type\":\"causal\"}}", false},
+      {"{\"seqlen_q\":6,\"seqlen_k\":5,\"head_dim\":8,\"mask\":{\"type\":\"causal\"}}", true},
+      {"{\"seqlen_q\":6,\"seqlen_k\":0,\"head_dim\":8}", true},
+      {"{\"batch\":2,\"seqlen_q\":6,\"head_dim\":8,\"seqused_k\":[4,1]}", false},
+      {"{\"batch\":2,\"seqlen_q\":6,\"head_dim\":8,\"seqused_k\":[4,0]}", true},
+      {"{\"cu_seqlens_q\":[0,1,3],\"cu_seqlens_k\":[0,2,4],\"head_dim\":8}", false},
+      {"{\"cu_seqlens_q\":[0,1,3],\"cu_seqlens_k\":[0,4,4],\"head_dim\":8}", true},
+      {"{\"cu_seqlens_q\":[0,3,3],\"cu_seqlens_k\":[0,4,4],\"head_dim\":8}", false},
+      {"{\"family\":\"merge\",\"seqlen_q\":6,\"head_dim\":8,\"merge\":{\"parts\":2}}", true},
+      {"{\"family\":\"memeff\",\"seqlen_q\":6,\"head_dim\":8,\"bias\":{\"shape\":[1,1,1,\"k\"]}}", true},
+      {"{\"family\":\"flex\",\"seqlen_q\":6,\"head_dim\":8,\"mask_mod\":\"kv_idx < 9\"}", true},
+      {"{\"family\":\"flex\",\"seqlen_q\":6,\"head_dim\":8,\"score_mod\":\"score + 1.0\"}", true},
+      {"{\"family\":\"flex\",\"seqlen_q\":40,\"head_dim\":8,\"block_sparse\":{\"q_block\":16,\"kv_block\":16,"
+       "\"density\":0.9,\"seed\":\"1\"}}",
+       true}};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
+    fa_case c;
+    fa_tensors in;
+    fa_error err = {""};
+    CHECK_MSG(fa_case_from_text(calls[i].text, &c, &err) == FA_OK, "%s: %s", calls[i].text, err.text);
+    REQUIRE(fa_case_build(&c, &in, &err) == FA_OK);
+    CHECK_MSG(fa_empty_rows_are_possible(&c.problem, &in) == calls[i].possible, "%s", calls[i].text);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
 int main(void) {
+  test_possible();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) test_case(cases[i]);
   test_drop();
   return check_done();

@@ -291,7 +291,67 @@ static void test_overflow(void) {
   CHECK(!nan_breaks(1.999));
 }
 
+/* ---- what is within a bound ---- */
+
+static fa_law_link told;
+
+static bool map_told(const fa_law_work *w, const void *ctx, fa_tensor_id id, const int64_t *index,
+                     fa_law_link *link) {
+  (void)w, (void)ctx, (void)id, (void)index;
+  link->factor = told.factor;
+  link->shift = told.shift;
+  return true;
+}
+
+/* Whether an O of `got` is what an O of `want` has to become: times the factor, plus the shift, within both sides' bounds. */
+static bool is_within(double want, double got, const double bounds[2], double factor, double shift) {
+  static fa_result r;
+  fa_law_work w = {.r = &r, .generic = true};
+  fa_error err = {""};
+  fa_case c;
+  double o[2] = {bounds[0], bounds[1]}, lse[2] = {0, 0};
+  const int64_t at[FA_MAX_RANK] = {0};
+  REQUIRE(fa_case_from_text("{\"dtype\":\"f32\",\"family\":\"memeff\",\"seqlen_q\":1,\"head_dim\":8}", &c,
+                            &err) == FA_OK);
+  fa_result_init(&r);
+  w.c = &c;
+  fa_law_side *const sides[] = {&w.base, &w.other};
+  for (int k = 0; k < 2; ++k) {
+    fa_law_side *s = sides[k];
+    s->p = c.problem, s->bounded = 2, s->bound_o = &o[k], s->bound_lse = &lse[k];
+    REQUIRE(fa_case_build(&c, &s->out, &err) == FA_OK && fa_case_build(&c, &s->in, &err) == FA_OK);
+    for (int64_t e = 0; e < 8; ++e) /* other elements agree */
+      fa_tensor_set(&s->out.t[FA_T_O], (int64_t[FA_MAX_RANK]){0, 0, 0, e}, k ? want * factor + shift : want);
+  }
+  fa_tensor_set(&w.other.out.t[FA_T_O], at, got);
+  told.factor = factor, told.shift = shift;
+  CHECK(fa_law_compare(&w, &w.other, FA_T_O, FA_LAW_BOUND, map_told, NULL, &err) == FA_OK &&
+        w.n_compared == 8);
+  const bool within = r.state == FA_UNTESTED;
+  for (int k = 0; k < 2; ++k) fa_tensors_free(&sides[k]->out), fa_tensors_free(&sides[k]->in);
+  fa_result_free(&r);
+  fa_case_free(&c);
+  return within;
+}
+
+/* To the last bit: the base's bound times the factor, the other's, and, where something is added, twice half a unit of the sum. */
+static void test_pairs(void) {
+  static const double bounds[] = {0x1p-10, 0x1p-12}, ulp = 0x1p-23;
+  CHECK(is_within(1, 1 + 0x1p-10 + 0x1p-12, bounds, 1, 0) &&
+        !is_within(1, 1 + 0x1p-10 + 0x1p-12 + ulp, bounds, 1, 0));
+  CHECK(is_within(1, 1 - 0x1p-10 - 0x1p-12, bounds, 1, 0) &&
+        !is_within(1, 1 - 0x1p-10 - 0x1p-12 - ulp / 2, bounds, 1, 0));
+  CHECK(is_within(0.5, 1 + 0x1p-9 + 0x1p-12, bounds, 2, 0) &&
+        !is_within(0.5, 1 + 0x1p-9 + 0x1p-12 + ulp, bounds, 2, 0));
+  CHECK(is_within(0.5, 1 + 0x1p-10 + 0x1p-12 + ulp, bounds, 1, 0.5) &&
+        !is_within(0.5, 1 + 0x1p-10 + 0x1p-12 + 3 * ulp, bounds, 1, 0.5));
+  CHECK(is_within(INFINITY, fa_dtype_max(FA_F32), bounds, 1, 0) &&
+        is_within(-INFINITY, -fa_dtype_max(FA_F32), bounds, 1, 0));
+  CHECK(!is_within(INFINITY, -fa_dtype_max(FA_F32), bounds, 1, 0));
+}
+
 int main(void) {
+  test_pairs();
   test_met();
   test_overflow();
   for (int n = 0; n < (int)(sizeof cases / sizeof *cases); ++n) check_case(n);

@@ -197,9 +197,23 @@ static void test_own_empty_rows(void) {
   for (size_t i = 0; i < sizeof none / sizeof *none; ++i) check(&b, FA_LAW_REPEAT, none[i], NULL);
 }
 
+static unsigned forward_alone(void *self, const fa_problem *p, char *why, size_t size) {
+  return fa_backend_ref_f32.supports(self, p, why, size) & FA_PASS_FORWARD;
+}
+
+/* What a subject without a backward has in its gradients is nobody's business. */
+static void test_forward_alone(void) {
+  fa_backend b = fa_backend_ref_f32;
+  b.supports = forward_alone;
+  check(&b, FA_LAW_SINK_NONE, "{\"seqlen_q\":6,\"sinks\":true}", NULL);
+  check(&b, FA_LAW_KEY_PERMUTATION, "{\"seqlen_q\":6}", NULL);
+  check(&b, FA_LAW_GRAD_POWER, "{\"seqlen_q\":6}", "the backend has no backward pass for it");
+}
+
 int main(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
     check(&fa_backend_ref_f32, cases[i].law, cases[i].json, cases[i].reason);
   test_own_empty_rows();
+  test_forward_alone();
   return check_done();
 }

@@ -43,7 +43,7 @@ REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "places", "terms
             "compare", "compare_edges", "compare_memory", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 DATA = tests("tensors_edges", "islands", "data_held", "device_fill", "tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_edges", "data_memory", "row_loops")
 CODEC = tests("codec_edges", "case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory", "case_refused")
-WHOLE = tests("journal", "judging_edges", "judges_agree", "judges_asked", "one_case", "traps_between", "run_files", "device_fill", "ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
+WHOLE = tests("journal", "judging_edges", "judges_agree", "judges_asked", "one_case", "traps_between", "run_files", "report_added", "device_fill", "ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
 JUDGED = tests("ref_f32", "sample", "sample_exact", "padded_lse", "flex", "flex_planted", "flex_slope", "explain_hypotheses", "report_maps")
 TWO = [Program("two_judges few", ("@test_two_judges", "few")), *tests("judge_trial", "two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")]
 LAWS = tests("laws_held", "runs_memory", "laws", "laws_class", "laws_skips", "laws_bound", "within", "cascade")
