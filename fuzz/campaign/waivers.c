@@ -95,7 +95,7 @@ static fa_status read_match(waiver *w, const cJSON *match, const char *at, fa_er
     for (int f = 0; cJSON_IsString(family) && strcmp(fa_family_name((fa_family)f), "?") != 0; ++f)
       if (strcmp(fa_family_name((fa_family)f), family->valuestring) == 0) w->family = f;
     if (w->family < 0)
-      return fa_fail(err, FA_ERR_INPUT, "%s.family: flash, memeff, flex or kvcache is allowed", here);
+      return fa_fail(err, FA_ERR_INPUT, "%s.family: flash, memeff, flex, kvcache or merge is allowed", here);
   }
   if (status == FA_OK && dtype) {
     if (!cJSON_IsString(dtype) || !fa_dtype_from_name(dtype->valuestring, &d))

@@ -193,6 +193,24 @@ static void check_lists(void) {
   }
 }
 
+/* Every family can be named, and nothing else. */
+static void check_families(void) {
+  for (int f = 0; f <= FA_N_FAMILIES; ++f) {
+    fa_waivers *w = NULL;
+    fa_error err = {""};
+    char text[300];
+    snprintf(text, sizeof text,
+             "{\"fa_waivers\":1,\"waivers\":[{\"match\":{\"family\":\"%s\"},\"states\":[\"FAIL\"],\"reason\":"
+             "\"r\","
+             "\"expires\":\"2030-02-28\"}]}",
+             fa_family_name((fa_family)f));
+    CHECK_MSG(parse(text, &w, &err) == (f < FA_N_FAMILIES ? FA_OK : FA_ERR_INPUT), "%d: %s", f, err.text);
+    for (int k = 0; f == FA_N_FAMILIES && k < FA_N_FAMILIES; ++k)
+      CHECK_MSG(strstr(err.text, fa_family_name((fa_family)k)), "%s", err.text);
+    fa_waivers_free(w);
+  }
+}
+
 static void check_regex(void) {
   fa_waivers *w = NULL;
   fa_error err = {""};
@@ -273,6 +291,7 @@ int main(void) {
   check_dates();
   check_digits();
   check_lists();
+  check_families();
   check_regex();
   check_first();
   check_leaks();
