@@ -245,6 +245,27 @@ static void test_odd_keys(void) {
   fa_case_free(&c);
 }
 
+/* NaN in dK of one head of several, in every sequence and place: found there and nowhere else. */
+static void test_odd_heads(void) {
+  enum { BATCH = 2, HEADS = 3, KEYS = 5 };
+  fa_tensors in;
+  fa_case c =
+      case_of("{\"batch\":2,\"heads_q\":3,\"heads_kv\":3,\"seqlen_q\":5,\"seqlen_k\":5,\"head_dim\":8}", &in);
+  const fa_tensor_id ids[] = {FA_T_O, FA_T_LSE, FA_T_DQ, FA_T_DK, FA_T_DV};
+  for (int e = 0; e < BATCH * HEADS * KEYS; ++e) {
+    fa_sample_places out = {0};
+    const int64_t b = e / HEADS / KEYS, h = e / KEYS % HEADS, key = e % KEYS;
+    for (int i = 0; i < 5; ++i) fill(&in.t[ids[i]], 1);
+    fa_tensor_set(&in.t[FA_T_DK], (int64_t[FA_MAX_RANK]){b, key, h, 7}, NAN);
+    REQUIRE(fa_sample_add_odd(&c.problem, &in, &in, 1, true, &out, NULL) == FA_OK);
+    CHECK_MSG(out.odd_rows == 0 && out.odd_strips == 1 && out.strip[0].b == b && out.strip[0].h == h,
+              "%lld %lld %lld", (long long)b, (long long)h, (long long)key);
+    fa_sample_places_free(&out);
+  }
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 int main(void) {
   test_hint();
   test_column();
@@ -254,5 +275,6 @@ int main(void) {
   test_needed();
   test_odd();
   test_odd_keys();
+  test_odd_heads();
   return check_done();
 }

@@ -129,6 +129,7 @@ static void test_second_run(void) {
 /* The worst of all outputs counts; a map is made of what is wrong, where somebody wants to see it. */
 static void test_right_and_wrong(void) {
   CHECK(run_with(SMALL, (fa_run_config){.maps = true}) == FA_OK && result.state == FA_PASS && n_maps() == 0);
+  CHECK_MSG(!result.notes[0] && !result.backward_left_out, "%s", result.notes);
   double worst = 0;
   int n_wrong = 0;
   for (int i = 0; i < result.n_verdicts; ++i) worst = fmax(worst, result.verdict[i].worst_ratio);
