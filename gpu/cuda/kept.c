@@ -1,5 +1,7 @@
 #include "gpu/cuda/kept.h"
 
+#include "gpu/kernels/registry/device.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,15 +39,11 @@ static bool has_cache(const fa_call *c) {
   return c->kind == FA_CALL_CACHE;
 }
 
-static bool same_target(const fa_kernel_device *x, const fa_kernel_device *y) {
-  return x->max_shared_bytes == y->max_shared_bytes && x->compiles == y->compiles && x->hopper == y->hopper;
-}
-
 static bool is_it(const key *k, const fa_cuda_asked *asked) {
   const fa_call *c = asked->call;
   return k->generation == asked->generation && k->kind == c->kind && k->n_processors == c->n_processors &&
          k->workspace == c->workspace && k->workspace_bytes == asked->workspace_bytes &&
-         k->device == asked->device && same_target(&k->target, &asked->target) &&
+         k->device == asked->device && fa_kernel_device_same(&k->target, &asked->target) &&
          k->policy == asked->policy && memcmp(&k->a, c->a, sizeof k->a) == 0 &&
          (!has_gradients(c) || memcmp(&k->g, c->g, sizeof k->g) == 0) &&
          (!has_cache(c) || memcmp(&k->cache, c->cache, sizeof k->cache) == 0);

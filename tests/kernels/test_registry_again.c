@@ -1,4 +1,5 @@
 /* The registry answers a repeated question from memory (fa_flash_backward_find): with what it answers when it looks. */
+#include "gpu/kernels/registry/device.h"
 #include "gpu/kernels/registry/select.h"
 
 #include "cases/base/rng.h"
@@ -59,6 +60,14 @@ static fa_kernel_ability change(fa_rng *rng, const fa_kernel_ability *of) {
   return x;
 }
 
+/* A device that differs in one field is another. A field more: look at fa_kernel_device_same, and here. */
+static void check_fields(void) {
+  _Static_assert(sizeof(fa_kernel_device) == sizeof(size_t) + 2 * sizeof(int), "one more field");
+  static const fa_kernel_device one = {1024, 1, 132}, others[] = {{1025, 1, 132}, {1024, 0, 132}, {1024, 1, 0}};
+  CHECK(fa_kernel_device_same(&one, &one));
+  for (int i = 0; i < 3; ++i) CHECK_MSG(!fa_kernel_device_same(&one, &others[i]), "field %d", i);
+}
+
 int main(void) {
   static const fa_kernel_device devices[] = {{(size_t)227 << 10, 1, 132},
                                              {(size_t)227 << 10, 0, 0},
@@ -79,6 +88,7 @@ int main(void) {
     n_there += want.there;
     n_other += !same(&changed, &want) || !same(&moved, &want);
   }
+  check_fields();
   CHECK_MSG(n_there > QUESTIONS / 2 && n_other > QUESTIONS / 10, "%d, %d", n_there, n_other);
   return check_done();
 }

@@ -1,4 +1,5 @@
 /* Kernels in the groups in which planners launch them. */
+#include "gpu/kernels/registry/device.h"
 #include "gpu/kernels/registry/select.h"
 #include "gpu/kernels/registry/tables.h"
 
@@ -48,17 +49,13 @@ static int find_flash_backward(fa_kernel_ability wanted, const fa_kernel_device 
   return out->prepare.name != NULL;
 }
 
-static int same_device(const fa_kernel_device *x, const fa_kernel_device *y) {
-  return x->max_shared_bytes == y->max_shared_bytes && x->compiles == y->compiles;
-}
-
 /* Layer after layer asks the same, and three walks over all rows are most of what a backward call takes to plan. */
 int fa_flash_backward_find(fa_kernel_ability wanted, const fa_kernel_device *device, fa_flash_backward_kernels *out) {
   static _Thread_local fa_kernel_ability last;
   static _Thread_local fa_kernel_device last_device;
   static _Thread_local fa_flash_backward_kernels found; /* by_keys.kernel.name NULL: nothing is here */
   wanted.p_debug = 0;
-  if (device && found.by_keys.kernel.name && memcmp(&last, &wanted, sizeof last) == 0 && same_device(&last_device, device)) {
+  if (device && found.by_keys.kernel.name && memcmp(&last, &wanted, sizeof last) == 0 && fa_kernel_device_same(&last_device, device)) {
     *out = found;
     return 1;
   }
