@@ -3,13 +3,13 @@
 
 usage: tests/bench/ratios.py FA-VERIFY random|run ARGUMENTS...   (runs it with -v; a bound is idle where the median is far below 0.15)
 
-An output whose bounds are all 0, as that of a call that sees no key, was compared exactly: it has no ratio, and is not counted."""
+An output whose bounds are all 0, as that of a call that sees no key, was compared exactly: it has no ratio, and is not counted. Gradients judged end to end have bounds of their own, and a row."""
 import collections
 import re
 import subprocess
 import sys
 
-LINE = re.compile(r"\s+(\w+)\s+worst ratio ([\d.e+-]+|inf), tightness ([\d.e+-]+)")
+LINE = re.compile(r"\s+(\w+)\s+(\(end to end\) )?worst ratio ([\d.e+-]+|inf), tightness ([\d.e+-]+)")
 
 
 def main(verify, *arguments):
@@ -18,8 +18,8 @@ def main(verify, *arguments):
     last = ""
     for line in done.stdout:
         found = LINE.match(line)
-        if found and float(found[3]) > 0:
-            ratios[found[1]].append(float(found[2]))
+        if found and float(found[4]) > 0:
+            ratios[f"{found[1]} {found[2] or ''}".strip()].append(float(found[3]))
         last = line.rstrip()
     print("| output | cases | median | a tenth below | a tenth above | most |\n|---|---|---|---|---|---|")
     for name, of in ratios.items():
