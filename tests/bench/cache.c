@@ -1,6 +1,7 @@
 /* Speed of reading a cache when one or a few rows attend to it: bench_kv [row ...], where a row is
- * D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits]]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
- * each head's keys are contiguous; D 576: V is the first 512 columns of K; bits 8: the cache is of e4m3. Without
+ * D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits[,new]]]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
+ * each head's keys are contiguous; D 576: V is the first 512 columns of K; bits 8: the cache is of e4m3; new: so many of
+ * the S keys are appended by the call, which rotates them and the queries. Without
  * arguments, the rows of docs/notes/performance.md, and two of docs/notes/results.md. Prints GB/s of keys and values: of one call between two events (median), and of
  * consecutive calls in a graph, which excludes the cost of submitting them; then TFLOP/s of those, and how much of the
  * speed it is that an H100's memory and tensor cores allow. */
@@ -16,7 +17,7 @@
 static const double TENSOR_CORE_TFLOPS = 790, MEMORY_GB = 3020;
 
 typedef struct row {
-  int64_t d, hq, hk, s, b, page, splits, rows, layout, bits;
+  int64_t d, hq, hk, s, b, page, splits, rows, layout, bits, n_new;
 } row;
 
 /* Sets every length to the whole row, and the pages to an irregular order. */
@@ -24,7 +25,7 @@ static void set_keys(const row *r, fa_attention *a, fa_inference *kv, CUdevicept
   const int64_t pages = r->page ? (r->s + r->page - 1) / r->page : 0, n = r->b * pages;
   int32_t *lengths = malloc((size_t)r->b * 4);
   if (!lengths) exit(1);
-  for (int64_t i = 0; i < r->b; ++i) lengths[i] = (int32_t)r->s;
+  for (int64_t i = 0; i < r->b; ++i) lengths[i] = (int32_t)(r->s - r->n_new);
   ints[0] = bench_upload(lengths, (size_t)r->b);
   ints[1] = bench_upload_pages(n);
   free(lengths);
@@ -35,6 +36,25 @@ static void set_keys(const row *r, fa_attention *a, fa_inference *kv, CUdevicept
   kv->block_table = (const int32_t *)ints[1];
   kv->block_table_stride = kv->max_pages = pages;
   kv->page_size = r->page;
+}
+
+enum { N_NEW_TENSORS = 4 };
+
+/* New keys and values, and the rotation of all columns at every position. */
+static void set_new(const row *r, fa_inference *kv, CUdeviceptr at[N_NEW_TENSORS]) {
+  if (!r->n_new) return;
+  const size_t bytes[N_NEW_TENSORS] = {(size_t)(r->b * r->n_new * r->hk * r->d) * 2,
+                                       (size_t)(r->b * r->n_new * r->hk * r->d) * 2, (size_t)(r->s * r->d),
+                                       (size_t)(r->s * r->d)};
+  for (int i = 0; i < N_NEW_TENSORS; ++i) at[i] = bench_allocate_random(bytes[i]);
+  kv->n_new = r->n_new;
+  kv->k_new = (const void *)at[0];
+  kv->v_new = (const void *)at[1];
+  kv->k_new_stride = kv->v_new_stride = fa_strides_dense(r->n_new, r->hk, r->d);
+  kv->rotary_cos = (const void *)at[2];
+  kv->rotary_sin = (const void *)at[3];
+  kv->rotary_rows = r->s;
+  kv->rotary_dim = r->d;
 }
 
 static bool is_mla(const row *r) {
@@ -104,9 +124,10 @@ static void make_plan(const call *c, fa_plan *plan) {
 static void bench(const row *r) {
   call c = {.workspace = 0};
   fa_error err = {""};
-  CUdeviceptr ints[2];
+  CUdeviceptr ints[2], new_tensors[N_NEW_TENSORS];
   set_problem(r, &c.a, &c.kv);
   set_keys(r, &c.a, &c.kv, ints);
+  set_new(r, &c.kv, new_tensors);
   const int64_t slots = r->page ? r->page : r->s, all = c.kv.cache_rows * slots * r->hk * r->d;
   const size_t cache_bytes = (size_t)all * (size_t)(r->bits / 8),
                q_bytes = (size_t)(r->b * r->rows * r->hq * r->d) * 2;
@@ -131,11 +152,11 @@ static void bench(const row *r) {
   c.workspace = bench_allocate(c.workspace_bytes);
   const bench_times t = bench_time(make_call, &c);
   const double gb = (is_mla(r) ? 1.0 : 2.0) * (double)(r->b * r->s * r->hk * r->d * (r->bits / 8)) * 1e-3;
-  printf("D %3d heads %d/%d S %6d B %2d page %3d rows %d %s %2d bits splits %3d: one %8.1f us %5.0f GB/s, in "
+  printf("D %3d heads %d/%d S %6d B %2d page %3d rows %d new %d %s %2d bits splits %3d: one %8.1f us %5.0f GB/s, in "
          "a row "
          "%8.1f us "
          "%5.0f GB/s",
-         (int)r->d, (int)r->hq, (int)r->hk, (int)r->s, (int)r->b, (int)r->page, (int)r->rows,
+         (int)r->d, (int)r->hq, (int)r->hk, (int)r->s, (int)r->b, (int)r->page, (int)r->rows, (int)r->n_new,
          r->layout ? "BHSD" : "BSHD", (int)r->bits, plan.n_splits, t.one, gb / t.one, t.in_a_row,
          gb / t.in_a_row);
   print_limits(r, t.in_a_row, gb);
@@ -143,17 +164,18 @@ static void bench(const row *r) {
   fflush(stdout);
   const CUdeviceptr used[] = {k, v, q, o, lse, c.workspace, ints[0], ints[1]};
   bench_free(used, sizeof used / sizeof *used);
+  bench_free(new_tensors, r->n_new ? N_NEW_TENSORS : 0);
 }
 
 static row parse(const char *text) {
   row r = {.rows = 1};
-  long long x[10] = {0, 0, 0, 0, 0, 0, 0, 1, 0, 16};
-  if (sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld", &x[0], &x[1], &x[2], &x[3], &x[4],
-             &x[5], &x[6], &x[7], &x[8], &x[9]) < 5) {
-    fprintf(stderr, "%s: D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits]]]]]\n", text);
+  long long x[11] = {0, 0, 0, 0, 0, 0, 0, 1, 0, 16, 0};
+  if (sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld", &x[0], &x[1], &x[2], &x[3], &x[4],
+             &x[5], &x[6], &x[7], &x[8], &x[9], &x[10]) < 5) {
+    fprintf(stderr, "%s: D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits[,new]]]]]]\n", text);
     exit(2);
   }
-  r = (row){x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9]};
+  r = (row){x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10]};
   return r;
 }
 

@@ -4,27 +4,25 @@
 usage: tests/bench/cudnn.py BENCH_CALL [NAME=]LIBRARY... [--rows REGEX] [--reps N]
 
 BENCH_CALL is build/tests/libbench_call.so, LIBRARY is build/gpu/libfa_attention.so, or several builds of it with distinct
-names. cuDNN comes with PyTorch, FlashAttention 3 (forward without dropout) with the package fa3-fwd; without it the first line
-says why its column is left out. Whole calls are timed, in bf16 with 16,384 tokens and 2,048 channels. A chip under load
-lowers its clocks, so for every row all participants take turns in random order in one process; the result is the median.
-TFLOP/s are counted as 4 B H S^2 D forward (half of it if causal) and 2.5 times that backward. In brackets: the ratio to
-cuDNN. Rows are named pass:head_dim:seqlen:mask, optionally followed by :dropout (p = 0.1) or :det (deterministic; cuDNN has
-no such backward). Outputs hold NaN before the call and are compared with cuDNN's; with dropout, the libraries' are compared
-with each other. Exit: 0, 1 if outputs differ, 2 if it cannot run."""
+names. cuDNN comes with PyTorch, FlashAttention 3 (forward without dropout) with the package tokenspeed-fa3, or with fa3-fwd, which
+lacks float16 and windows; without either the first line says why its column is left out. Whole calls are timed, with 16,384
+tokens and 2,048 channels. A chip under load lowers its clocks, so for every row all participants take turns in random order in
+one process; the result is the median. TFLOP/s are counted as 4 B H S^2 D forward (half of it if causal, and of a window its
+pairs) and 2.5 times that backward. In brackets: the ratio to cuDNN. Rows are named pass:head_dim:seqlen:mask, mask being full,
+causal or window (causal, 1,024 keys before a row's own; cuDNN has none in PyTorch), optionally followed by :dropout (p = 0.1),
+:det (deterministic; cuDNN has no such backward), :gqa (8 query heads on a KV head) or :f16 (all others are bf16). Outputs hold
+NaN before the call and are compared with a peer's; where there is none to compare, the libraries' are compared with each other.
+Exit: 0, 1 if outputs differ, 2 if it cannot run."""
 import argparse
-import ctypes
 import random
 import re
 import statistics
 import sys
 
-TOKENS, CHANNELS, DROPOUT = 16384, 2048, 0.1
+from library import BF16, F16, Call, Libraries, flash_attention_3, stop
+
+TOKENS, CHANNELS, DROPOUT, WINDOW, GROUP = 16384, 2048, 0.1, 1024, 8
 TOLERANCE = 0.02  # of the largest element: two kernels that round P and dS to bf16 differ by less, wrong ones by more
-
-
-def stop(message):
-    print(f"tests/bench/cudnn.py: {message}", file=sys.stderr)
-    sys.exit(2)
 
 
 def default_rows():
@@ -35,59 +33,12 @@ def default_rows():
                 for mask in ("full", "causal"):
                     yield f"{which}:{head_dim}:{seqlen}:{mask}"
             yield f"{which}:{head_dim}:8192:causal:dropout"
+        for seqlen in (2048, 8192, 16384):
+            yield f"fwd:{head_dim}:{seqlen}:window"
+            for more in ("full:gqa", "causal:gqa", "full:f16", "causal:f16"):
+                yield f"fwd:{head_dim}:{seqlen}:{more}"
         for mask in ("full", "causal"):
             yield f"bwd:{head_dim}:8192:{mask}:det"
-
-
-class Call(ctypes.Structure):
-    """tests/bench/call.c's struct call."""
-    _fields_ = ([(n, ctypes.c_int64) for n in ("batch", "seqlen", "heads", "head_dim", "causal", "deterministic")] +
-                [("dropout_p", ctypes.c_double)] +
-                [(n, ctypes.c_void_p) for n in ("q", "k", "v", "d_o", "o", "lse", "dq", "dk", "dv", "workspace")] +
-                [("workspace_bytes", ctypes.c_size_t), ("stream", ctypes.c_void_p), ("scale", ctypes.c_double), ("e4m3", ctypes.c_int64),
-                  ("cu_seqlens", ctypes.c_void_p), ("total", ctypes.c_int64)])
-
-
-class Libraries:
-    """The functions of BENCH_CALL, by name."""
-
-    def __init__(self, path, named):
-        try:
-            self.calls = ctypes.CDLL(path)
-        except OSError as e:
-            stop(e)
-        for name in ("bench_open", "bench_forward", "bench_backward_workspace", "bench_backward"):
-            getattr(self.calls, name).restype = ctypes.c_char_p
-        self.opened = {name: self.open(file) for name, file in named.items()}
-
-    def open(self, path):
-        library = ctypes.c_void_p()
-        self.need(self.calls.bench_open(path.encode(), ctypes.byref(library)))
-        return library
-
-    @staticmethod
-    def need(message):
-        if message:
-            stop(message.decode())
-
-    def run(self, name, backward, call):
-        run = self.calls.bench_backward if backward else self.calls.bench_forward
-        self.need(run(self.opened[name], ctypes.byref(call)))
-
-    def workspace(self, name, call):
-        size = ctypes.c_size_t()
-        self.need(self.calls.bench_backward_workspace(self.opened[name], ctypes.byref(call), ctypes.byref(size)))
-        return size.value
-
-
-def flash_attention_3(torch):
-    """FlashAttention 3's forward, or None, and what to say of it. The operator itself: the function around it takes the
-    processor as long as the shortest calls take the GPU."""
-    try:
-        import fa3_fwd_interface  # noqa: F401  registers the operator
-    except ImportError as e:
-        return None, f"no FlashAttention 3 ({e})"
-    return (lambda q, k, v, causal: torch.ops.fa3_fwd.fwd(q, k, v, is_causal=causal, num_splits=1)[0]), "FlashAttention 3"
 
 
 class Row:
@@ -96,20 +47,38 @@ class Row:
     def __init__(self, torch, libraries, fa3, name):
         which, head_dim, seqlen, mask, *more = name.split(":")
         self.torch, self.libraries, self.name = torch, libraries, name
-        self.backward, self.causal, self.deterministic = which == "bwd", mask == "causal", "det" in more
+        self.backward, self.causal, self.deterministic = which == "bwd", mask != "full", "det" in more
+        self.window = WINDOW if mask == "window" else 0
         self.dropout = DROPOUT if "dropout" in more else 0.0
         self.head_dim, self.seqlen = int(head_dim), int(seqlen)
         self.batch, self.heads = max(1, TOKENS // self.seqlen), CHANNELS // self.head_dim
-        shape = (self.batch, self.seqlen, self.heads, self.head_dim)
-        self.q, self.k, self.v, self.d_o = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(4))
-        self.outputs = {n: [torch.full_like(self.q, float("nan")) for _ in range(3 if self.backward else 1)]
-                        for n in libraries.opened}
-        self.keep = []  # keeps alive what calls point to
+        if "gqa" in more:
+            self.heads -= self.heads % GROUP
+        self.heads_kv = self.heads // GROUP if "gqa" in more else self.heads
+        self.dtype = torch.float16 if "f16" in more else torch.bfloat16
+        self.q, self.d_o = (self.random(self.heads) for _ in range(2))
+        self.k, self.v = (self.random(self.heads_kv) for _ in range(2))
+        like = (self.q, self.k, self.v) if self.backward else (self.q,)
+        self.outputs = {n: [torch.full_like(t, float("nan")) for t in like] for n in libraries.opened}
+        self.keep, self.theirs = [], {}  # what calls point to, kept alive; peers' outputs
         self.subjects = {n: self.ours(n) for n in libraries.opened}
-        if not (self.backward and self.deterministic):
+        if not (self.backward and self.deterministic) and not self.window:
             self.subjects["cuDNN"] = self.cudnn()
-        if fa3 and not self.backward and not self.dropout:
-            self.subjects["FA3"] = lambda: fa3(self.q, self.k, self.v, self.causal)
+        if fa3 and not self.backward and not self.dropout and (fa3.whole or not (self.window or "f16" in more)):
+            self.subjects["FA3"] = self.fa3(fa3)
+        self.leave_out()
+
+    def leave_out(self):
+        """Peers that do not take the call."""
+        for name in [n for n in self.subjects if n not in self.outputs]:
+            try:
+                self.subjects[name]()
+            except RuntimeError as e:
+                print(f"    {name}: {str(e).splitlines()[0][:100]}")
+                del self.subjects[name]
+
+    def random(self, heads):
+        return self.torch.randn(self.batch, self.seqlen, heads, self.head_dim, device="cuda", dtype=self.dtype)
 
     def empty(self, *shape, dtype):
         self.keep.append(self.torch.empty(*shape, device="cuda", dtype=dtype))
@@ -117,10 +86,11 @@ class Row:
 
     def ours(self, name):
         torch = self.torch
-        o = self.empty(self.q.shape, dtype=torch.bfloat16) if self.backward else self.outputs[name][0]
+        o = self.empty(self.q.shape, dtype=self.dtype) if self.backward else self.outputs[name][0]
         lse = self.empty(self.batch, self.heads, self.seqlen, dtype=torch.float32)
         call = Call(self.batch, self.seqlen, self.heads, self.head_dim, self.causal, self.deterministic, self.dropout,
-                    *(t.data_ptr() for t in (self.q, self.k, self.v, self.d_o, o, lse)),
+                    *(t.data_ptr() for t in (self.q, self.k, self.v, self.d_o, o, lse)), heads_kv=self.heads_kv,
+                    window_left=self.window, dtype=F16 if self.dtype == torch.float16 else BF16,
                     stream=torch.cuda.current_stream().cuda_stream)
         if self.backward:
             self.libraries.run(name, False, call)  # O and LSE are inputs
@@ -129,36 +99,45 @@ class Row:
             call.workspace = self.empty(max(call.workspace_bytes, 1), dtype=torch.uint8).data_ptr()
         return lambda: self.libraries.run(name, self.backward, call)
 
+    def fa3(self, fa3):
+        more = {"window_size_left": self.window, "window_size_right": 0} if self.window else {}
+
+        def forward():
+            self.theirs["FA3"] = [fa3(self.q, self.k, self.v, self.causal and not self.window, **more)]
+        return forward
+
     def cudnn(self):
         attention = self.torch.nn.functional.scaled_dot_product_attention
         inputs = [t.transpose(1, 2).detach().requires_grad_(self.backward) for t in (self.q, self.k, self.v)]
-        options = {"is_causal": self.causal, "dropout_p": self.dropout}
+        options = {"is_causal": self.causal, "dropout_p": self.dropout, "enable_gqa": self.heads_kv != self.heads}
         if not self.backward:
             def forward():
                 with self.torch.no_grad():
-                    self.theirs = [attention(*inputs, **options)]
+                    self.theirs["cuDNN"] = [attention(*inputs, **options).transpose(1, 2)]
             return forward
         out, d_o = attention(*inputs, **options), self.d_o.transpose(1, 2)
 
         def backward():
-            self.theirs = self.torch.autograd.grad(out, inputs, d_o, retain_graph=True)
+            self.theirs["cuDNN"] = [t.transpose(1, 2) for t in self.torch.autograd.grad(out, inputs, d_o, retain_graph=True)]
         return backward
 
     def times(self, reps):
         return by_turns(self.torch, self.subjects, reps)
 
     def differences(self):
-        """Names of libraries whose outputs are not those of cuDNN, or, where that has none to compare, of the first one.
+        """Names of libraries whose outputs are not those of a peer, or, where there is none to compare, of the first one.
         What is not a number is different."""
-        alike = "cuDNN" in self.subjects and not self.dropout
-        wanted = [t.transpose(1, 2) for t in self.theirs] if alike else next(iter(self.outputs.values()))
+        wanted = next(iter(self.outputs.values() if self.dropout or not self.theirs else self.theirs.values()))
         return [n for n, got in self.outputs.items()
                 if not all((a.float() - b.float()).abs().max() <= TOLERANCE * b.float().abs().max()
                            for a, b in zip(got, wanted))]
 
     def tflops(self, milliseconds):
-        flop = 4 * self.batch * self.heads * self.seqlen ** 2 * self.head_dim
-        return flop * (0.5 if self.causal else 1) * (2.5 if self.backward else 1) / milliseconds / 1e9
+        pairs = self.seqlen ** 2 * (0.5 if self.causal else 1)
+        if self.window:
+            pairs = sum(min(i, self.window) + 1 for i in range(self.seqlen))
+        flop = 4 * self.batch * self.heads * pairs * self.head_dim
+        return flop * (2.5 if self.backward else 1) / milliseconds / 1e9
 
     def text(self, times):
         rates = {name: self.tflops(t) for name, t in times.items()}

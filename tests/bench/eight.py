@@ -5,7 +5,7 @@ usage: tests/bench/eight.py BENCH_CALL [NAME=]LIBRARY... [--rows REGEX] [--reps 
 
 BENCH_CALL is build/tests/libbench_call.so, LIBRARY build/gpu/libfa_attention.so, or several builds of it with distinct names, of
 which the first has bf16 too and the ratios; FlashAttention 3 comes with the package
-fa3-fwd. Rows, counts, turns and medians are those of tests/bench/cudnn.py; beside each of them is the clock that all else is
+tokenspeed-fa3 or fa3-fwd. Rows, counts, turns and medians are those of tests/bench/cudnn.py; beside each of them is the clock that all else is
 measured by, a product of two e4m3 matrices of 8192 x 8192. Printed are TFLOP/s, the ratios to FlashAttention 3 and to bf16, and
 the largest difference from bf16's output, by its largest element: FlashAttention 3 keeps one sum of 13 bits over all keys.
 Exit: 0, 1 if ours differs by more than e4m3 explains, 2 if it cannot run."""
@@ -16,6 +16,7 @@ import statistics
 import sys
 
 import cudnn as side_by_side
+from library import Call, Libraries, flash_attention_3, stop
 
 TOLERANCE = 0.05  # P is rounded to 4 bits, and the errors of many keys cancel
 
@@ -46,7 +47,7 @@ class Row:
             self.subjects["FA3"] = lambda: self.outputs.__setitem__("FA3", fa3(*eight, self.causal))
 
     def ours(self, torch, libraries, library, inputs, name):
-        call = side_by_side.Call(self.batch, self.seqlen, self.heads, self.head_dim, self.causal, False, 0.0,
+        call = Call(self.batch, self.seqlen, self.heads, self.head_dim, self.causal, False, 0.0,
                                  *(t.data_ptr() for t in inputs), None, self.outputs[name].data_ptr(), self.lse.data_ptr(),
                                  stream=torch.cuda.current_stream().cuda_stream, e4m3=name != "bf16")
         return lambda keep=inputs: libraries.run(library, False, call)
@@ -97,10 +98,10 @@ def main():
     try:
         import torch
     except ImportError as e:
-        side_by_side.stop(e)
+        stop(e)
     named = dict(l.split("=", 1) if "=" in l else ("e4m3", l) for l in args.libraries)
-    libraries, first = side_by_side.Libraries(args.bench_call, named), next(iter(named))
-    fa3, what = side_by_side.flash_attention_3(torch)
+    libraries, first = Libraries(args.bench_call, named), next(iter(named))
+    fa3, what = flash_attention_3(torch)
     print(f"{torch.cuda.get_device_name()}; beside {what}")
     columns = [*named, "FA3", "bf16", "gemm"]
     print(f"{'row':18} " + " ".join(f"{n:>6}" for n in columns) + "  to FA3 to bf16   off: ours    FA3")

@@ -30,10 +30,12 @@ sys.path.insert(0, "tests/bench")
 import cudnn
 
 libraries = cudnn.Libraries(sys.argv[1], {"ours": sys.argv[2]})
-pointers = {n: 1 << 20 for n, kind in cudnn.Call._fields_ if kind is ctypes.c_void_p and n not in ("stream", "cu_seqlens")}
+pointers = {n: 1 << 20 for n, kind in cudnn.Call._fields_ if kind is ctypes.c_void_p
+            and n not in ("stream", "cu_seqlens", "bias", "dbias", "program", "buffer", "dbuffer")}
 wrong = 0
 for field, value, message in (("batch", -1, "batch"), ("seqlen", -1, "seqlen_q"), ("heads", -1, "heads_q"), ("head_dim", 0, "head_dim"),
-                              ("dropout_p", 2.0, "dropout_p"), ("q", None, "q is"), ("k", None, "k is"), ("v", None, "v is"),
+                              ("heads_kv", -1, "heads_kv"), ("head_dim_v", -8, "head_dim_v"), ("window_left", -5, "window_left"),
+                              ("dtype", 77, "dtype"), ("dropout_p", 2.0, "dropout_p"), ("q", None, "q is"), ("k", None, "k is"), ("v", None, "v is"),
                               ("o", None, "o is"), ("lse", None, "lse is"), ("d_o", None, "d_o is"), ("dq", None, "dq is"),
                               ("dk", None, "dk is"), ("dv", None, "dv is"), ("workspace", None, "workspace")):
     call = cudnn.Call(batch=1, seqlen=128, heads=2, head_dim=64, **pointers)
