@@ -116,7 +116,9 @@ static void check_boxes(void) {
   for (int w = 0; w < 4; ++w)
     for (int rows = 16; rows <= 256; rows *= 4)
       for (int i = 0; i < 4; ++i)
-        for (int store = 0; store < 2; ++store) check_box(widths[w], rows, places[i], store);
+        /* Before the tensor's first row nothing is stored: that is an illegal instruction, and no kernel does it. */
+        for (int store = 0; store < (places[i][1] < 0 ? 1 : 2); ++store)
+          check_box(widths[w], rows, places[i], store);
 }
 
 /* ---- products of 8 bits ---- */

@@ -19,17 +19,17 @@ from library import Libraries, flash_attention_3, stop  # noqa: E402
 
 SECTIONS = ["SpeedOfLight", "ComputeWorkloadAnalysis", "SchedulerStats", "WarpStateStats", "MemoryWorkloadAnalysis",
             "MemoryWorkloadAnalysis_Tables", "LaunchStats", "Occupancy", "InstructionStats"]
-# What a line of the table shows: the first of these that ncu has.
+# What a line of the table shows: the first counter of such a name.
 LINES = [("time", r"gpu__time_duration\.(sum|avg)"), ("registers a thread", r"launch__registers_per_thread"),
          ("threads a block", r"launch__block_size"), ("blocks", r"launch__grid_size"), ("waves", r"launch__waves_per_multiprocessor"),
          ("cluster", r"launch__cluster_size"), ("shared memory a block", r"launch__shared_mem_per_block_dynamic"),
-         ("cycles active", r"sm__cycles_active\.avg"), ("instructions", r"(smsp|sm)__inst_executed\.sum"),
-         ("issue slots busy, %", r"(smsp__issue_active\.avg\.pct|sm__inst_issued\.avg\.pct.*|smsp__issue_active\.avg\.per_cycle_active)"),
-         ("tensor pipe, %", r"sm__(inst_executed_pipe_tensor|pipe_tensor)\w*\.avg\.pct_of_peak_sustained_active"),
+         ("cycles active", r"sm__cycles_active\.avg"), ("instructions", r"smsp__inst_executed\.sum"),
+         ("issue slots busy, %", r"smsp__issue_active\.avg\.pct_of_peak_sustained_active"),
+         ("tensor pipe, %", r"sm__pipe_tensor_cycles_active\.avg\.pct_of_peak_sustained_active"),
          ("XU pipe, %", r"sm__inst_executed_pipe_xu\.avg\.pct_of_peak_sustained_active"),
          ("ALU pipe, %", r"sm__inst_executed_pipe_alu\.avg\.pct_of_peak_sustained_active"),
-         ("FMA pipe, %", r"sm__(inst_executed_)?pipe_fma\w*\.avg\.pct_of_peak_sustained_active"),
-         ("L2 hit rate, %", r"lts__t_sector_hit_rate\.pct"), ("DRAM read", r"dram__bytes_read\.sum"), ("DRAM written", r"dram__bytes_write\.sum")]
+         ("FMA pipe, %", r"sm__pipe_fma_cycles_active\.avg\.pct_of_peak_sustained_active"),
+         ("L2 sectors", r"lts__t_sectors\.sum"), ("L2 hit rate, %", r"lts__t_sector_hit_rate\.pct"), ("DRAM read", r"dram__bytes_read\.sum"), ("DRAM written", r"dram__bytes_write\.sum")]
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+?)_per_issue_active\.ratio")
 N_STALLS = 5
 
@@ -72,7 +72,13 @@ def profile(options):
     if len(lines) < 3:
         stop(f"ncu counted nothing: {(done.stdout + done.stderr)[-400:]}")
     table = list(csv.reader(io.StringIO("\n".join(lines))))
-    return [{n: (value, unit) for n, unit, value in zip(table[0], table[1], found)} for found in table[2:]]
+    return read(table)
+
+
+def read(table):
+    """Without what only prepares a kernel: one block."""
+    kernels = [{n: (value, unit) for n, unit, value in zip(table[0], table[1], found)} for found in table[2:]]
+    return [k for k in kernels if number(k["launch__grid_size"][0]) > 1]
 
 
 def number(text):

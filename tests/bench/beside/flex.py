@@ -92,7 +92,8 @@ class Row:
             n = SEQLEN // 128
             lists = [self.empty(n, dtype=self.torch.int32) if i % 2 == 0 else self.empty(n, n, dtype=self.torch.int32) for i in range(4)]
             call.lists[:] = [t.data_ptr() for t in lists]
-            room = self.empty(1 << 22, dtype=self.torch.uint8)
+            room = self.torch.empty(1 << 22, device="cuda", dtype=self.torch.uint8)
+            self.keep.append(room)
             call.workspace, call.workspace_bytes = room.data_ptr(), room.numel()
             self.libraries.blocks("ours", call)
         return more

@@ -5,11 +5,11 @@ usage: tests/bench/beside/mosaic.py BENCH_CALL LIBRARY [--rows REGEX] [--reps N]
 
 BENCH_CALL and LIBRARY are as for tests/bench/cudnn.py. Mosaic's kernels (jax.experimental.pallas.ops.gpu.attention_mgpu) come with
 JAX; they have no scale, so that all calls here are with a scale of 1, and no mask backward. Of their tile sizes the fastest counts,
-among those that its own benchmark tries. FlashAttention 3's forward comes with tokenspeed-fa3, its backward (head dim 128) with
-flash-attn3-jax. 16,384 tokens, 2,048 channels. What is timed are CALLS calls one behind the other, until all have ended, by the
-processor's clock, since JAX's streams take no events; all participants take turns in random order in one process, and the median
-counts. Rows are named pass:type:head_dim:seqlen:mask. TFLOP/s count as in cudnn.py. Outputs are compared with ours. A participant
-that is not there, or refuses, says why. Exit: 0, 1 if outputs differ, 2 if it cannot run."""
+among those that its own benchmark tries. FlashAttention 3's forward comes with tokenspeed-fa3, or with fa3-fwd, which is given
+bf16 where others have f16; its backward (head dim 128) with flash-attn3-jax. 16,384 tokens, 2,048 channels. What is timed are
+CALLS calls one behind the other, until all have ended, by the processor's clock, since JAX's streams take no events; all
+participants take turns in random order in one process, and the median counts. Rows are named pass:type:head_dim:seqlen:mask.
+TFLOP/s count as in cudnn.py. Outputs are compared with ours. A participant that is not there, or refuses, says why. Exit: 0, 1 if outputs differ, 2 if it cannot run."""
 import argparse
 import concurrent.futures
 import functools
@@ -113,8 +113,10 @@ class Row:
     def subjects(self):
         """{name: (call, whether its outputs are JAX's)}, and in self.said why others are not there."""
         found = {"ours": (self.run_ours, False)}
-        if self.fa3 and not self.backward and (self.fa3.whole or self.dtype == "bf16"):
-            found["FA3"] = (lambda: [self.fa3(self.q, self.k, self.v, self.causal, softmax_scale=1.0)], False)
+        if self.fa3 and not self.backward:
+            whole = self.fa3.whole or self.dtype == "bf16"
+            given = [t if whole else t.to(self.torch.bfloat16) for t in (self.q, self.k, self.v)]
+            self.add(found, "FA3" if whole else "FA3-bf16", lambda: {"": lambda: [self.fa3(*given, self.causal, softmax_scale=1.0)]}, False)
         if self.backward and self.head_dim == 128:
             self.add(found, "FA3", lambda: {"": flash_attention_3_jax(self.jax, self, *self.in_jax(self.q, self.k, self.v, self.d_o, self.o, self.lse))})
         if not (self.backward and self.causal):
@@ -124,7 +126,7 @@ class Row:
             self.add(found, "Mosaic", make)
         return found
 
-    def add(self, found, name, make):
+    def add(self, found, name, make, is_jax=True):
         """The calls that `make` returns, if they work."""
         try:
             calls = make()
@@ -132,12 +134,12 @@ class Row:
             self.said.append(f"{name}: {text_of(e)}")
             return
         with concurrent.futures.ThreadPoolExecutor() as pool:  # what is compiled takes seconds each
-            done = {tiles: pool.submit(lambda c=call: self.jax.block_until_ready(c())) for tiles, call in calls.items()}
+            done = {tiles: pool.submit(lambda c=call: self.jax.block_until_ready(c()) if is_jax else c()) for tiles, call in calls.items()}
         for tiles, call in calls.items():
             if done[tiles].exception():
                 self.said.append(f"{name} {tiles}: {text_of(done[tiles].exception())}")
             else:
-                found[f"{name} {tiles}".strip()] = (call, True)
+                found[f"{name} {tiles}".strip()] = (call, is_jax)
 
     def seconds(self, call, is_jax):
         begin = time.perf_counter()
