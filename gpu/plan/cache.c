@@ -198,6 +198,7 @@ fa_status fa_plan_cache(const fa_call *call, const fa_kernel_device *device, fa_
                  fa_rows_are_aligned(a, a->o, a->o_stride);
   const fa_cache_kernel *k = fa_cache_kernel_of(a, kv, out->aligned, device, err);
   if (!k) return FA_ERR_UNSUPPORTED;
+  k = fa_cache_filling(call, k, out->aligned, device);
   out->is_hopper = fa_latent_is(k);
   out->name = out->is_hopper            ? "hopper_latent"
               : k->ability.large        ? kv->mixed_rows ? "cache_mixed" : "cache_large"

@@ -67,10 +67,17 @@ const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_infere
   return NULL;
 }
 
+const fa_cache_kernel *fa_cache_filling(const fa_call *call, const fa_cache_kernel *k, bool aligned,
+                                        const fa_kernel_device *device) {
+  if (fa_cache_tiles(call->a, call->cache, k->block_m) > call->n_processors) return k;
+  const fa_cache_kernel *filling = fa_cache_filling_find(wanted_of(call->a, call->cache, aligned), device);
+  return filling ? filling : k;
+}
+
 static bool same_work(const fa_cache_work *a, const fa_cache_work *b) {
   return a->tiles == b->tiles && a->key_blocks == b->key_blocks && a->block_bytes == b->block_bytes &&
          a->n_processors == b->n_processors && a->blocks_per_processor == b->blocks_per_processor &&
-         a->sharing == b->sharing && a->block_ns == b->block_ns && a->part_bytes == b->part_bytes;
+         a->filling == b->filling && a->sharing == b->sharing && a->block_ns == b->block_ns && a->part_bytes == b->part_bytes;
 }
 
 /* Layer after layer asks the same, and the answer costs more than all else on the host. */
@@ -126,6 +133,7 @@ static fa_cache_work work_of(const fa_call *call, const fa_cache_kernel *k) {
       .block_bytes = k->block_n * bytes_of_columns(columns_of_key(call), k->ability.cache_dtype),
       .n_processors = call->n_processors,
       .blocks_per_processor = k->blocks_per_processor,
+      .filling = k->ability.cache_dtype && !k->ability.large ? k->blocks_per_processor : 0, /* makes elements of bytes */
       .sharing = is_latent ? row_blocks(a, call->cache, k->block_m) : 1,
       .block_ns = is_latent ? FA_LATENT_BLOCK_NS : 0,
       .part_bytes = is_latent ? all_rows(a) * fa_attention_head_dim_v(a) * 4 : 0};

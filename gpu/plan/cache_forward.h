@@ -11,6 +11,11 @@
 const fa_cache_kernel *fa_cache_kernel_of(const fa_attention *a, const fa_inference *kv, bool aligned,
                                           const fa_kernel_device *device, fa_error *err);
 
+/* The same kernel as k, in blocks that fill a processor each, where there is one and so few work tiles that each has one to
+ * itself: then less is left to combine. Else k. */
+const fa_cache_kernel *fa_cache_filling(const fa_call *call, const fa_cache_kernel *k, bool aligned,
+                                        const fa_kernel_device *device);
+
 /* Blocks of block_m packed rows in the whole call, at most. kv: NULL, for ordinary keys. */
 int64_t fa_cache_tiles(const fa_attention *a, const fa_inference *kv, int block_m);
 /* Of a call over a cache: as it asks for, or chosen for this kernel. */

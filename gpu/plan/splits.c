@@ -25,7 +25,8 @@ static double time_of(const fa_cache_work *load, int64_t splits) {
       (double)from_there * (double)load->key_blocks * (double)load->block_bytes / from_memory;
   const double of_block =
       load->block_ns > 0 ? (double)load->block_ns : (double)load->block_bytes / MOST_BYTES_PER_NS;
-  const double processor = (double)busiest * (double)key_blocks * of_block;
+  const int64_t alone = quotient_up(busiest, load->blocks_per_processor) * load->filling; /* as slow as if so many were there */
+  const double processor = (double)(busiest > alone ? busiest : alone) * (double)key_blocks * of_block;
   const double fetching = memory > processor ? memory : processor;
   const double rounds = (double)quotient_up(blocks, processors * load->blocks_per_processor);
   const double of_split = SPLIT_NS + 2.0 * (double)load->part_bytes / from_memory; /* written, and read */

@@ -12,6 +12,17 @@ static int choose(int64_t tiles, int64_t keys, int64_t block, int64_t head_dim) 
   return fa_cache_splits_choose(&load);
 }
 
+/* Of a cache of 8 bits, head_dim 128, in blocks of which a processor wants four. */
+static int choose_of_bytes(int64_t tiles, int64_t keys) {
+  const fa_cache_work load = {.tiles = tiles,
+                              .key_blocks = (keys + 63) / 64,
+                              .block_bytes = 64 * 128 * 2,
+                              .n_processors = 132,
+                              .blocks_per_processor = 4,
+                              .filling = 4};
+  return fa_cache_splits_choose(&load);
+}
+
 int main(void) {
   /* little to read: combining takes longer than it saves */
   CHECK(choose(8, 0, 64, 128) == 1);
@@ -32,5 +43,10 @@ int main(void) {
   /* at most the number of blocks, and the maximum */
   for (int keys = 1; keys < 3000; keys += 61) CHECK(choose(1, keys, 64, 256) <= (keys + 63) / 64);
   CHECK(choose(1, (int64_t)1 << 29, 64, 128) <= FA_CACHE_MOST_SPLITS);
+  /* a block alone is slower than memory: as many as a processor takes, where there is enough to read */
+  CHECK(choose_of_bytes(128, 8192) == 4);
+  CHECK(choose_of_bytes(512, 8192) == 1);
+  CHECK(choose_of_bytes(64, 131072) >= 8);
+  CHECK(choose_of_bytes(8, 64) == 1);
   return check_done();
 }

@@ -47,6 +47,33 @@ template <class C> FA_DEVICE void multiply_by_descales(float (&s)[C::KEYS / 8][4
 
 /* ---- fragments ---- */
 
+/* Elements of bytes are exact, so none has more digits than T. Of two pairs of bytes: those of the first bytes, those of the second. */
+FA_DEVICE void pairs_of(uint32_t (&to)[2], uint32_t x, uint32_t y, f16) {
+  to[0] = pick_bytes(x, y, 0x5410);
+  to[1] = pick_bytes(x, y, 0x7632);
+}
+/* A number of so few digits is in the upper half of an f32. */
+FA_DEVICE uint32_t upper_halves(float low, float high) {
+  return pick_bytes(float_bits(low), float_bits(high), 0x7632);
+}
+FA_DEVICE void pairs_of(uint32_t (&to)[2], uint32_t x, uint32_t y, bf16) {
+  to[0] = upper_halves(low_half(x, f16()), low_half(y, f16()));
+  to[1] = upper_halves(high_half(x, f16()), high_half(y, f16()));
+}
+
+/* Two bytes of a key, and two of the next: the pairs of both keys' first ones, and of their second ones. The second way takes an
+ * instruction more, and registers less. */
+template <class C> FA_DEVICE void columns_of_keys(uint32_t (&to)[2], uint32_t bytes) {
+  typename C::E from;
+  typename C::T t;
+  if (C::FEWEST) {
+    pairs_of(to, widen2(bytes, from, f16()), widen2(bytes >> 16, from, f16()), t);
+    return;
+  }
+  to[0] = widen2(pick_bytes(bytes, 0, 0x4420), from, t);
+  to[1] = widen2(pick_bytes(bytes, 0, 0x4431), from, t);
+}
+
 /* K's 16 keys 16n.. and 32 columns 32k..: b[h], of 16 columns each, as load_b has them. */
 template <class C> FA_DEVICE void load_b_of_bytes(uint32_t (&b)[2][4], uint32_t k_first, int n, int k) {
   uint32_t bytes[4];
@@ -67,8 +94,12 @@ template <class C> FA_DEVICE void load_b_trans_of_bytes(uint32_t (&b)[2][4], uin
   FA_UNROLL
   for (int h = 0; h < 2; ++h) {
     FA_UNROLL
-    for (int i = 0; i < 4; ++i)
-      b[h][i] = widen2(pick_bytes(bytes[2 * h + i % 2], 0, i < 2 ? 0x4420 : 0x4431), typename C::E(), typename C::T());
+    for (int i = 0; i < 2; ++i) { /* of two keys */
+      uint32_t pairs[2];
+      columns_of_keys<C>(pairs, bytes[2 * h + i]);
+      b[h][i] = pairs[0];
+      b[h][i + 2] = pairs[1];
+    }
   }
 }
 

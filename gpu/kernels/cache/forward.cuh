@@ -6,13 +6,14 @@
  *               for another until the epilogue, which combines their parts.
  *   many rows   Every warp has 16 rows of its own, and all warps share the pipeline.
  *
- * A cache of 8 bits: eight.cuh; of 4 bits: four.cuh.
+ * A cache of 8 bits: eight.cuh; of 4 bits: four.cuh. Of either, up to 8 rows: fewest.cuh.
  *
  * Columns from head_dim to D are zeros in shared memory and exist nowhere else. */
 #ifndef FA_GPU_KERNELS_CACHE_FORWARD_CUH
 #define FA_GPU_KERNELS_CACHE_FORWARD_CUH
 
 #include "gpu/kernels/cache/eight.cuh"
+#include "gpu/kernels/cache/fewest.cuh"
 #include "gpu/kernels/cache/forward_scores.cuh"
 #include "gpu/kernels/cache/forward_store.cuh"
 #include "gpu/kernels/cache/four.cuh"
@@ -40,6 +41,8 @@ template <class C, bool SHARED = C::Q_IN_SHARED> struct q_fragments {
     for (int i = 0; i < 4; ++i) to[i] = a[kk][i];
   }
 };
+template <class C, bool FEWEST = C::FEWEST> struct q_of { typedef q_fragments<C> type; };
+template <class C> struct q_of<C, true> { typedef q_pairs<C> type; };
 template <class C> struct q_fragments<C, true> {
   uint32_t at;
   FA_DEVICE q_fragments(int warp, int lane)
@@ -61,12 +64,12 @@ template <class C> struct q_columns {
 /* Loads Q times the sign of the scale. Registers 0, 1 of a fragment are columns 0..7 of rows l/4 and l/4 + 8;
  * registers 2, 3 are columns 8..15. */
 template <class C>
-FA_DEVICE void load_q(q_fragments<C> &q, const fa_cache_params &p, const cache_work_tile &work, int first, int lane) {
+FA_DEVICE void load_q(typename q_of<C>::type &q, const fa_cache_params &p, const cache_work_tile &work, int first, int lane) {
   const uint32_t keep = p.score_sign == 0.0f ? 0 : 0xffffffffu, flip = p.score_sign < 0.0f ? 0x80008000u : 0;
-  const uint16_t *from[2];
-  int n_columns[2];
+  const uint16_t *from[2] = {};
+  int n_columns[2] = {};
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < C::ROWS8; ++r) {
     const int row = first + lane / 4 + 8 * r;
     const packed_row at = unpack_row(p, work.kv_head, work.row0 + row);
     from[r] = p.q + work.batch * p.q_stride.batch + at.head * p.q_stride.head +
@@ -79,7 +82,7 @@ FA_DEVICE void load_q(q_fragments<C> &q, const fa_cache_params &p, const cache_w
     FA_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int column = 16 * kk + i / 2 * q_columns<C>::OTHERS;
-      a[i] = column < n_columns[i % 2] ? load_pair<C>(p, from[i % 2] + column) : 0;
+      a[i] = i % 2 < C::ROWS8 && column < n_columns[i % 2] ? load_pair<C>(p, from[i % 2] + column) : 0;
       a[i] = (a[i] & keep) ^ flip;
     }
     q.set(kk, a);
@@ -126,7 +129,7 @@ FA_DEVICE void cache_gemm_qk_of_bytes(float (&s)[C::KEYS / 8][4], const q_fragme
 
 /* o += P V of 16 keys, whose P is a. */
 template <class C>
-FA_DEVICE void cache_add_pv(float (&o)[C::D / 8][4], const uint32_t (&a)[4], uint32_t v_first, int kk) {
+FA_DEVICE void cache_add_pv(float (&o)[C::O_TILES][4], const uint32_t (&a)[4], uint32_t v_first, int kk) {
   FA_UNROLL
   for (int c = 0; c < C::D / 16; ++c) {
     uint32_t b[4];
@@ -136,7 +139,7 @@ FA_DEVICE void cache_add_pv(float (&o)[C::D / 8][4], const uint32_t (&a)[4], uin
   }
 }
 template <class C>
-FA_DEVICE void cache_add_pv_of_bytes(float (&o)[C::D / 8][4], const uint32_t (&a)[4], uint32_t v_first, int kk) {
+FA_DEVICE void cache_add_pv_of_bytes(float (&o)[C::O_TILES][4], const uint32_t (&a)[4], uint32_t v_first, int kk) {
   FA_UNROLL
   for (int c = 0; c < C::D / 16; c += 2) {
     uint32_t b[2][4];
@@ -151,7 +154,7 @@ FA_DEVICE void cache_add_pv_of_bytes(float (&o)[C::D / 8][4], const uint32_t (&a
 
 /* o += P V, P rounded to T. */
 template <class C>
-FA_DEVICE void cache_gemm_pv(float (&o)[C::D / 8][4], const float (&s)[C::KEYS / 8][4], uint32_t v_first) {
+FA_DEVICE void cache_gemm_pv(float (&o)[C::O_TILES][4], const float (&s)[C::KEYS / 8][4], uint32_t v_first) {
   FA_UNROLL
   for (int kk = 0; kk < C::KEYS / 16; ++kk) {
     uint32_t a[4];
@@ -160,25 +163,40 @@ FA_DEVICE void cache_gemm_pv(float (&o)[C::D / 8][4], const float (&s)[C::KEYS /
       const float(&x)[4] = s[2 * kk + i / 2];
       a[i] = pack2(x[i % 2 * 2], x[i % 2 * 2 + 1], typename C::T());
     }
-    if constexpr (C::EIGHT)
+    if constexpr (C::FEWEST)
+      cache_add_pv_transposed<C>(o, a, v_first, kk);
+    else if constexpr (C::EIGHT)
       cache_add_pv_of_bytes<C>(o, a, v_first, kk);
     else
       cache_add_pv<C>(o, a, v_first, kk);
   }
 }
 
+/* o times the factors of its rows. by: of a lane's rows of S. */
+template <class C>
+FA_DEVICE void rescale_o(float (&o)[C::O_TILES][4], const float (&by)[C::ROWS8], int lane) {
+  float factor[2] = {by[0], by[C::ROWS8 - 1]}; /* of a tile's elements 0, 1 and 2, 3; transposed: of 0, 2 and 1, 3 */
+  if (C::FEWEST) factors_of_columns(factor, by[0], lane);
+  FA_UNROLL
+  for (int n = 0; n < C::O_TILES; ++n) {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) o[n][i] *= factor[C::FEWEST ? i % 2 : i / 2];
+  }
+}
+
 /* A warp's work on one tile of keys. stage: the tile's shared memory; key0: its first key; all: the keys that
  * every row of the warp sees. */
 template <class C>
-FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2], const q_fragments<C> &q,
+FA_DEVICE void cache_mainloop_step(float (&o)[C::O_TILES][4], row_state (&state)[C::ROWS8], const typename q_of<C>::type &q,
                                    const fa_cache_params &p, const cache_work_tile &work, const cache_scales &scales,
-                                   const cache_row_info (&rows)[2], cache_limits all, uint32_t stage, int key0,
+                                   const cache_row_info (&rows)[C::ROWS8], cache_limits all, uint32_t stage, int key0,
                                    int lane) {
+  if (C::FEWEST) lane = opaque(lane);
   const int col = key0 + lane % 4 * 2;
   const bool modified = cache_scores_are_modified<C>(p);
   float s[C::KEYS / 8][4] = {};
   constexpr int WIDTH = C::FOUR ? C::D : cache_tile_copy<C>::WIDTH;
-  if constexpr (C::EIGHT)
+  if constexpr (C::EIGHT && !C::FEWEST)
     cache_gemm_qk_of_bytes<C>(s, q, first_b<WIDTH>(stage, lane));
   else
     cache_gemm_qk<C>(s, q, first_b<WIDTH>(stage, lane));
@@ -186,15 +204,10 @@ FA_DEVICE void cache_mainloop_step(float (&o)[C::D / 8][4], row_state (&state)[2
   if (modified) modify_cache_scores<C>(s, p, scales.score, rows, col);
   if (key0 < all.lo || key0 + C::KEYS > all.hi) mask_cache_scores<C>(s, rows, col);
   if (C::GENERAL && p.mask_bits) mask_cache_bits<C>(s, p, work, rows, col);
+  float rescale[C::ROWS8];
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const float rescale = softmax_row(s, r, modified ? LOG2E : scales.log2, state[r]);
-    FA_UNROLL
-    for (int n = 0; n < C::D / 8; ++n) {
-      o[n][2 * r] *= rescale;
-      o[n][2 * r + 1] *= rescale;
-    }
-  }
+  for (int r = 0; r < C::ROWS8; ++r) rescale[r] = softmax_row(s, r, modified ? LOG2E : scales.log2, state[r]);
+  rescale_o<C>(o, rescale, lane);
   if (C::EIGHT && p.descale.of_slots) multiply_by_descales<C>(s, stage_descales<C>(stage) + C::KEYS * 4, lane);
   cache_gemm_pv<C>(o, s, first_b_trans<WIDTH>(stage + C::TILE_BYTES, lane));
 }
@@ -218,11 +231,12 @@ FA_DEVICE void cache_forward_parts(const fa_cache_params &p, const cache_work_ti
     any = cache_limits{top.lo, bottom.hi};
     all = cache_limits{bottom.lo, top.hi};
   }
-  cache_row_info rows[2];
-  q_fragments<C> q(warp, lane);
-  float o[C::D / 8][4] = {};
-  row_state state[2];
-  load_q<C>(q, p, work, first, lane);
+  cache_row_info rows[C::ROWS8];
+  typename q_of<C>::type q(warp, lane);
+  float o[C::O_TILES][4] = {};
+  row_state state[C::ROWS8];
+  if (!C::Q_OF_BLOCK || warp == 0) load_q<C>(q, p, work, first, lane);
+  if (C::Q_OF_BLOCK) sync_block();
   load_rows<C>(rows, p, work, first, lane);
   const cache_scales scales = scales_of<C>(p, work);
 

@@ -9,17 +9,18 @@
 
 namespace fa {
 
-/* A thread's two rows: l/4 and l/4 + 8 of its warp's. */
+/* A thread's rows: l/4 and, unless there are only 8, l/4 + 8 of its warp's. */
 struct cache_row_info {
   int level; /* the slot that ALiBi's distances are counted from, in whatever corner the mask begins */
   cache_limits limits;
   float slope;
 };
 
-template <class C>
-FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, const cache_work_tile &work, int first, int lane) {
+template <class C, int ROWS>
+FA_DEVICE void load_rows(cache_row_info (&rows)[ROWS], const fa_cache_params &p, const cache_work_tile &work, int first,
+                         int lane) {
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < ROWS; ++r) {
     const int last = work.row0 + work.n_rows - 1; /* rows past it are computed like it, and not stored */
     const packed_row at = unpack_row(p, work.kv_head, cache_min(work.row0 + first + lane / 4 + 8 * r, last));
     rows[r].level = at.row + work.seq.len - work.seq.len_q;
@@ -31,14 +32,14 @@ FA_DEVICE void load_rows(cache_row_info (&rows)[2], const fa_cache_params &p, co
 }
 
 /* Raw scores to logits: scale, softcap, ALiBi. scale: p.scale, with descales; col: the thread's first key. */
-template <class C>
+template <class C, int ROWS>
 FA_DEVICE void modify_cache_scores(float (&s)[C::KEYS / 8][4], const fa_cache_params &p, float scale,
-                                   const cache_row_info (&rows)[2], int col) {
+                                   const cache_row_info (&rows)[ROWS], int col) {
   const float cap = p.softcap, inverse_cap = cap > 0.0f ? 1.0f / cap : 0.0f;
   FA_UNROLL
   for (int n = 0; n < C::KEYS / 8; ++n) {
     FA_UNROLL
-    for (int e = 0; e < 4; ++e) {
+    for (int e = 0; e < 2 * ROWS; ++e) {
       float t = multiply(s[n][e], scale);
       if (cap > 0.0f) t = cap * tanh_approx(t * inverse_cap);
       const float distance = static_cast<float>(rows[e / 2].level - col - 8 * n - e % 2);
@@ -47,10 +48,10 @@ FA_DEVICE void modify_cache_scores(float (&s)[C::KEYS / 8][4], const fa_cache_pa
   }
 }
 
-template <class C>
-FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_info (&rows)[2], int col) {
+template <class C, int ROWS>
+FA_DEVICE void mask_cache_scores(float (&s)[C::KEYS / 8][4], const cache_row_info (&rows)[ROWS], int col) {
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < ROWS; ++r) {
     const int lo = rows[r].limits.lo - col, hi = rows[r].limits.hi - col; /* relative to the thread's key, to
                                                                              compare with constants */
     FA_UNROLL
@@ -81,11 +82,11 @@ FA_DEVICE uint32_t hidden_cache_keys(const fa_cache_params &p, const cache_work_
 }
 
 /* Sets the scores of pairs that a custom mask hides to -inf. */
-template <class C>
+template <class C, int ROWS>
 FA_DEVICE void mask_cache_bits(float (&s)[C::KEYS / 8][4], const fa_cache_params &p, const cache_work_tile &work,
-                               const cache_row_info (&rows)[2], int col) {
+                               const cache_row_info (&rows)[ROWS], int col) {
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < ROWS; ++r) {
     const uint32_t hidden = hidden_cache_keys<C>(p, work, rows[r], col);
     FA_UNROLL
     for (int i = 0; i < C::KEYS / 4; ++i)

@@ -13,14 +13,29 @@
 
 namespace fa {
 
-template <class C>
-FA_DEVICE void store_part(uint32_t part, const float (&o)[C::D / 8][4], const row_state (&state)[2],
-                          int lane) {
+/* Of the fewest rows: a lane has columns of two rows (cache_add_pv_transposed). */
+template <class C> FA_DEVICE void store_transposed(uint32_t part, const float (&o)[C::O_TILES][4], int lane) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
+    const uint32_t row = part + (lane % 4 * 2 + r) * C::PART_ROW;
+    FA_UNROLL
+    for (int m = 0; m < C::O_TILES; ++m) {
+      const int column = 16 * m + lane / 4 * (C::EIGHT ? 2 : 1); /* even columns, then odd ones, or two runs of 8 */
+      store_shared4(row + column * 4, float_bits(o[m][r]));
+      store_shared4(row + (column + (C::EIGHT ? 1 : 8)) * 4, float_bits(o[m][r + 2]));
+    }
+  }
+}
+
+template <class C>
+FA_DEVICE void store_part(uint32_t part, const float (&o)[C::O_TILES][4], const row_state (&state)[C::ROWS8],
+                          int lane) {
+  if constexpr (C::FEWEST) store_transposed<C>(part, o, lane);
+  FA_UNROLL
+  for (int r = 0; r < C::ROWS8; ++r) {
     const uint32_t row = part + (lane / 4 + 8 * r) * C::PART_ROW;
     FA_UNROLL
-    for (int n = 0; n < C::D / 8; ++n) {
+    for (int n = 0; n < (C::FEWEST ? 0 : C::O_TILES); ++n) {
       const uint32_t x = float_bits(o[n][2 * r]), y = float_bits(o[n][2 * r + 1]);
       if constexpr (C::EIGHT) { /* even columns, then odd ones (eight.cuh) */
         store_shared4(row + (n / 2 * 16 + n % 2 + lane % 4 * 4) * 4, x);

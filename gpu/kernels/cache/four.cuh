@@ -31,9 +31,9 @@ FA_DEVICE void copy_bytes(uint32_t to, const uint8_t *from, int n, int words) {
 }
 
 /* n: bytes from there to the end of the row; 0 or less: zeros. */
-FA_DEVICE void copy_numbers(uint32_t to, const uint8_t *from, int n, bool aligned) {
+template <class C> FA_DEVICE void copy_numbers(uint32_t to, const uint8_t *from, int n, bool aligned) {
   if (aligned)
-    cp_async16(to, from, n > 0);
+    copy_chunk<C>(to, from, n > 0);
   else
     copy_bytes(to, from, n, 4);
 }
@@ -65,9 +65,8 @@ FA_DEVICE void load_packed(uint32_t stage, const fa_cache_params &p, const cache
                   slot = key - page_of_key(p, key) * p.page_size;
     const uint32_t to = stage + row * in::ROW + chunk * 16,
                    scales = stage + in::SCALES_AT + row * in::SCALES + chunk * 2;
-    copy_numbers(to, from.k + page * p.k_stride.batch + slot * p.k_stride.row, n / 2, p.aligned);
-    copy_numbers(to + in::NUMBERS, from.v + page * p.v_stride.batch + slot * p.v_stride.row, n / 2,
-                 p.aligned);
+    copy_numbers<C>(to, from.k + page * p.k_stride.batch + slot * p.k_stride.row, n / 2, p.aligned);
+    copy_numbers<C>(to + in::NUMBERS, from.v + page * p.v_stride.batch + slot * p.v_stride.row, n / 2, p.aligned);
     if (chunk % 2) continue;
     const fa_cache_block_scales &s = p.block_scales;
     copy_scales(scales, s.k + scale_at(s.k_stride, page, slot, chunk), n / FA_CACHE_SCALED, p.aligned);

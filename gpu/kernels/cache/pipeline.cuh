@@ -76,6 +76,7 @@ FA_DEVICE void find_pages(cache_pages<C> &to, const fa_cache_params &p, const ca
                           int hi, int thread) {
   typedef cache_tile_copy<C> copy;
   if (!from.table) return;
+  if (C::FEWEST) thread = opaque(thread);
   if (from.whole) {
     if (key0 < hi) to.page[0] = load_global(from.table + page_of_key(p, key0));
     return;
@@ -107,7 +108,7 @@ template <class C> FA_DEVICE uint32_t stage_descales(uint32_t stage) {
 template <class C>
 FA_DEVICE void load_descales(uint32_t to, const fa_cache_params &p, const cache_source<C> &from, int key0, int lo,
                              int hi, int thread) {
-  const int i = thread % C::TEAM, key = key0 + i;
+  const int i = (C::FEWEST ? opaque(thread) : thread) % C::TEAM, key = key0 + i;
   const bool is_key = key >= lo && key < hi;
   if (!from.k_descale || i >= C::KEYS) return;
   const int number = page_of_key(p, key), page = is_key && from.table ? load_global(from.table + number) : from.page;
@@ -117,12 +118,22 @@ FA_DEVICE void load_descales(uint32_t to, const fa_cache_params &p, const cache_
   cp_async4(to + (C::KEYS + i) * 4, from.v_descale + at, is_key);
 }
 
+/* 16 bytes of a row. Of short ones the rest of the line, which has another head's keys, is asked for by another block just
+ * then: without them memory would be read in halves of lines. */
+template <class C> FA_DEVICE void copy_chunk(uint32_t to, const void *from, bool read) {
+  if (C::FEWEST && C::CACHE_ROW_BYTES < 128)
+    cp_async16_of_line(to, from, read);
+  else
+    cp_async16(to, from, read);
+}
+
 /* Loads the tiles of keys key0.. and of their values to stage and stage + C::TILE_BYTES. Keys outside [lo,
  * hi) become zeros and are not read: a NaN there would reach O even though its P is 0. */
 template <class C>
 FA_DEVICE void load_tiles(uint32_t stage, const fa_cache_params &p, const cache_source<C> &from,
                           const cache_pages<C> &pages, int key0, int lo, int hi, int thread) {
   typedef cache_tile_copy<C> copy;
+  if (C::FEWEST) thread = opaque(thread); /* what comes of it takes registers, if it is kept */
   const int n_chunks = p.head_dim / copy::CHUNK - copy::chunk(thread);
   const uint32_t row0 = stage + tile_offset<copy::WIDTH>(copy::first_row(thread), copy::chunk(thread));
   const int first = key0 + copy::first_row(thread);
@@ -146,8 +157,8 @@ FA_DEVICE void load_tiles(uint32_t stage, const fa_cache_params &p, const cache_
       const bool read = is_key && part * copy::CHUNKS < n_chunks;
       const int column = part * copy::CHUNKS * copy::CHUNK;
       if (!C::GENERAL || p.aligned) {
-        cp_async16(to + part * 128, k + column, read);
-        cp_async16(to + C::TILE_BYTES + part * 128, v + column, read);
+        copy_chunk<C>(to + part * 128, k + column, read);
+        copy_chunk<C>(to + C::TILE_BYTES + part * 128, v + column, read);
       } else {
         const vec4 zeros = {0, 0, 0, 0};
         store_shared16(to + part * 128, read ? load_chunk_of(k + column) : zeros);
@@ -173,22 +184,41 @@ FA_DEVICE void load_stage(uint32_t stage, const fa_cache_params &p, const cache_
 }
 
 /* The prologue: fills all stages, one group of copies each, from the tiles at first_key, first_key + C::BN,
- * .... On return pages are those of the tile after them. */
+ * .... On return pages are those of the tile after them. Pages are looked up first, all of them; or, where registers are few, of
+ * a stage at a time: tables lie in a row, so that only the first is waited for. */
 template <class C>
-FA_DEVICE void cache_prologue(uint32_t stages, const fa_cache_params &p, const cache_source<C> &from, cache_pages<C> &pages,
-                          int first_key, int lo, int hi, int thread) {
+FA_DEVICE void fill_stages_in_turn(uint32_t stages, const fa_cache_params &p, const cache_source<C> &from,
+                                   cache_pages<C> &pages, int first_key, int lo, int hi, int thread) {
+  FA_NO_UNROLL
+  for (int i = 0; i < C::STAGES; ++i) {
+    find_pages<C>(pages, p, from, first_key + i * C::BN, lo, hi, thread);
+    load_stage<C>(stages + i * C::STAGE_BYTES, p, from, pages, first_key + i * C::BN, lo, hi, thread);
+    cp_async_commit();
+  }
+}
+template <class C>
+FA_DEVICE void fill_stages(uint32_t stages, const fa_cache_params &p, const cache_source<C> &from,
+                           const cache_pages<C> &pages, int first_key, int lo, int hi, int thread) {
   cache_pages<C> ahead[C::STAGES];
   FA_UNROLL
   for (int i = 0; i < C::STAGES; ++i) {
     ahead[i] = pages;
     find_pages<C>(ahead[i], p, from, first_key + i * C::BN, lo, hi, thread);
   }
-  find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, lo, hi, thread);
   FA_UNROLL
   for (int i = 0; i < C::STAGES; ++i) {
     load_stage<C>(stages + i * C::STAGE_BYTES, p, from, ahead[i], first_key + i * C::BN, lo, hi, thread);
     cp_async_commit();
   }
+}
+template <class C>
+FA_DEVICE void cache_prologue(uint32_t stages, const fa_cache_params &p, const cache_source<C> &from, cache_pages<C> &pages,
+                          int first_key, int lo, int hi, int thread) {
+  if constexpr (C::FEWEST)
+    fill_stages_in_turn<C>(stages, p, from, pages, first_key, lo, hi, thread);
+  else
+    fill_stages<C>(stages, p, from, pages, first_key, lo, hi, thread);
+  find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, lo, hi, thread);
 }
 
 } // namespace fa

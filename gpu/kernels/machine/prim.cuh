@@ -13,6 +13,7 @@
  * Threads
  *   sync_block(), sync_warp()   barriers
  *   shfl_xor(x, lane_mask)      x of lane (lane ^ lane_mask)
+ *   of_lane(x, lane)            x of that lane, another one for each that asks
  *
  * Memory
  *   shared_base()               address of the dynamic shared memory
@@ -22,6 +23,8 @@
  *                               T of 2, 4, 8 or 16 bytes, aligned to its size
  *   cp_async16(shared, global, in_range)
  *                               copies 16 bytes; writes zeros and reads nothing when out of range
+ *   cp_async16_of_line(shared, global, in_range)
+ *                               the same; what else is in the line of 128 bytes will be read soon, so it comes to L2 too
  *   cp_async4(shared, global, in_range)
  *                               the same of 4 bytes
  *   cp_async_commit(), cp_async_wait<N>()

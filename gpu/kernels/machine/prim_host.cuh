@@ -51,6 +51,9 @@ FA_DEVICE float shfl_xor(float x, int lane_mask, FA_FROM) {
   __builtin_memcpy(&x, &bits, 4);
   return x;
 }
+FA_DEVICE float of_lane(float x, int lane, FA_FROM) {
+  return shfl_xor(x, static_cast<int>(threadIdx.x % 32) ^ lane, file, line);
+}
 
 FA_DEVICE vec4 load_shared16(uint32_t shared, FA_FROM) {
   vec4 v;
@@ -90,6 +93,9 @@ template <class T> FA_DEVICE T load_written(const T *p, FA_FROM) {
 }
 
 FA_DEVICE void cp_async16(uint32_t shared, const void *global, bool in_range, FA_FROM) {
+  fa_simt_cp_async(shared, global, 16, in_range, FA_AT);
+}
+FA_DEVICE void cp_async16_of_line(uint32_t shared, const void *global, bool in_range, FA_FROM) {
   fa_simt_cp_async(shared, global, 16, in_range, FA_AT);
 }
 FA_DEVICE void cp_async4(uint32_t shared, const void *global, bool in_range, FA_FROM) {

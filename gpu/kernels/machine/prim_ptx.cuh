@@ -32,6 +32,9 @@ FA_DEVICE void sync_warp() {
 FA_DEVICE float shfl_xor(float x, int lane_mask) {
   return __shfl_xor_sync(0xffffffffu, x, lane_mask);
 }
+FA_DEVICE float of_lane(float x, int lane) {
+  return __shfl_sync(0xffffffffu, x, lane);
+}
 
 FA_DEVICE vec4 load_shared16(uint32_t shared) {
   vec4 v;
@@ -68,6 +71,12 @@ template <> FA_DEVICE void store_global<vec4>(vec4 *p, vec4 v) {
 FA_DEVICE void cp_async16(uint32_t shared, const void *global, bool in_range) {
   const int bytes_read = in_range ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared),
+               "l"(__cvta_generic_to_global(global)), "r"(bytes_read)
+               : "memory");
+}
+FA_DEVICE void cp_async16_of_line(uint32_t shared, const void *global, bool in_range) {
+  const int bytes_read = in_range ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared),
                "l"(__cvta_generic_to_global(global)), "r"(bytes_read)
                : "memory");
 }
@@ -193,9 +202,10 @@ FA_DEVICE uint32_t widen2(uint32_t bytes, i8, f16) {
 }
 FA_DEVICE float low_half(uint32_t x, f16);
 FA_DEVICE float high_half(uint32_t x, f16);
+/* So few digits are in the upper half of an f32. */
 template <class E> FA_DEVICE uint32_t widen2(uint32_t bytes, E from, bf16) {
   const uint32_t r = widen2(bytes, from, f16());
-  return pack2(low_half(r, f16()), high_half(r, f16()), bf16());
+  return pick_bytes(__float_as_uint(low_half(r, f16())), __float_as_uint(high_half(r, f16())), 0x7632);
 }
 
 /* Before sm_90 the kernels of a stream never overlap. */

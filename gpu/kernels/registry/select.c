@@ -72,10 +72,18 @@ const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_k
   const fa_kernel_table *t = is_large             ? &fa_kernels_cache_large
                              : wanted.cache_dtype ? &fa_kernels_cache_eight
                                                   : &fa_kernels_cache_forward;
-  const fa_kernel *k = fa_kernel_first(t, FA_STEP_FORWARD, &wanted, device);
+  const fa_kernel *k = t == &fa_kernels_cache_eight
+                           ? fa_kernel_first(&fa_kernels_cache_fewest, FA_STEP_FORWARD, &wanted, device)
+                           : NULL;
+  if (!k) k = fa_kernel_first(t, FA_STEP_FORWARD, &wanted, device);
   if (k || !is_large) return k;
   wanted.packed_rows = 0; /* one for few rows takes any number */
   return fa_kernel_first(t, FA_STEP_FORWARD, &wanted, device);
+}
+
+const fa_cache_kernel *fa_cache_filling_find(fa_cache_ability wanted, const fa_kernel_device *device) {
+  if (wanted.large) return NULL;
+  return fa_kernel_first(&fa_kernels_cache_filling, FA_STEP_FORWARD, &wanted, device);
 }
 
 const fa_cache_kernel *fa_hopper_decode_find(fa_cache_ability wanted, const fa_kernel_device *device) {

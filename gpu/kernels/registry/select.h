@@ -73,6 +73,8 @@ typedef fa_kernel_ability fa_cache_ability;
  * memory for many rows, that of few rows. Grid: x over (blocks of block_m packed rows) * n_splits, splits
  * fastest; y over KV heads, z over sequences. Splits are of whole blocks of block_n keys. */
 const fa_cache_kernel *fa_cache_forward_find(fa_cache_ability wanted, const fa_kernel_device *device);
+/* Over a cache of 8 or 4 bits, with the fewest rows: one whose blocks fill a processor each. NULL: there is none. */
+const fa_cache_kernel *fa_cache_filling_find(fa_cache_ability wanted, const fa_kernel_device *device);
 
 /* The kernel for sm_90a whose splits, 2 to fa_kernel.cluster of them, are a cluster and need no combine. It reads no page
  * table. NULL: there is none for this device, or for this call. */
