@@ -1,7 +1,7 @@
 /* Speed of reading a cache when one or a few rows attend to it: bench_kv [row ...], where a row is
  * D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits[,new]]]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
  * each head's keys are contiguous; D 576: V is the first 512 columns of K; bits 8: the cache is of e4m3; new: so many of
- * the S keys are appended by the call, which rotates them and the queries. Without
+ * the S keys are appended by the call, which rotates them and the queries. Before them, what a copy reads and writes. Without
  * arguments, the rows of docs/notes/performance.md, and two of docs/notes/results.md. Prints GB/s of keys and values: of one call between two events (median), and of
  * consecutive calls in a graph, which excludes the cost of submitting them; then TFLOP/s of those, and how much of the
  * speed it is that an H100's memory and tensor cores allow. */
@@ -203,6 +203,7 @@ int main(int argc, char **argv) {
                                       "576,128,1,8192,1,64",
                                       "576,128,1,32768,4,64"};
   bench_open();
+  printf("a copy of 2 GiB reads and writes %.0f GB/s\n", bench_copy_gb());
   for (int i = 1; i < argc || (argc == 1 && i <= (int)(sizeof usual / sizeof *usual)); ++i) {
     const row r = parse(argc == 1 ? usual[i - 1] : argv[i]);
     bench(&r);

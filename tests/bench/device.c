@@ -19,6 +19,7 @@ static struct {
   CUresult (*instantiate)(CUgraphExec *, CUgraph, unsigned long long);
   CUresult (*launch)(CUgraphExec, CUstream);
   CUresult (*destroy)(CUgraphExec);
+  CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 } graphs;
 
 static void must(CUresult code, const char *what) {
@@ -38,6 +39,7 @@ static void open_graphs(void) {
   *(void **)&graphs.instantiate = dlsym(lib, "cuGraphInstantiateWithFlags");
   *(void **)&graphs.launch = dlsym(lib, "cuGraphLaunch");
   *(void **)&graphs.destroy = dlsym(lib, "cuGraphExecDestroy");
+  *(void **)&graphs.copy = dlsym(lib, "cuMemcpyDtoDAsync_v2");
   must(graphs.create_stream(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 }
 
@@ -164,4 +166,23 @@ bench_times bench_time(void (*make)(const void *), const void *call) {
   for (int i = 0; i < BATCHES; ++i) many[i] = time_once(make, call, in_a_row);
   graphs.destroy(in_a_row);
   return (bench_times){median(one, SINGLE), median(many, BATCHES)};
+}
+
+typedef struct copied {
+  CUdeviceptr to, from;
+  size_t bytes;
+} copied;
+
+static void copy(const void *data) {
+  const copied *c = data;
+  must(graphs.copy(c->to, c->from, c->bytes, stream), "cuMemcpyDtoDAsync");
+}
+
+double bench_copy_gb(void) {
+  const size_t bytes = (size_t)1 << 31;
+  const copied c = {bench_allocate(bytes), bench_allocate_random(bytes), bytes};
+  const bench_times t = bench_time(copy, &c);
+  const CUdeviceptr used[] = {c.to, c.from};
+  bench_free(used, 2);
+  return 2e-3 * (double)bytes / t.one;
 }

@@ -28,4 +28,7 @@ typedef struct bench_times {
 } bench_times;
 bench_times bench_time(void (*make)(const void *call), const void *call);
 
+/* GB/s that a copy of 2 GiB reads and writes. */
+double bench_copy_gb(void);
+
 #endif
