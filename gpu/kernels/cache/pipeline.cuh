@@ -195,16 +195,18 @@ FA_DEVICE void fill_stages_in_turn(uint32_t stages, const fa_cache_params &p, co
     load_stage<C>(stages + i * C::STAGE_BYTES, p, from, pages, first_key + i * C::BN, lo, hi, thread);
     cp_async_commit();
   }
+  find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, lo, hi, thread);
 }
 template <class C>
 FA_DEVICE void fill_stages(uint32_t stages, const fa_cache_params &p, const cache_source<C> &from,
-                           const cache_pages<C> &pages, int first_key, int lo, int hi, int thread) {
+                           cache_pages<C> &pages, int first_key, int lo, int hi, int thread) {
   cache_pages<C> ahead[C::STAGES];
   FA_UNROLL
   for (int i = 0; i < C::STAGES; ++i) {
     ahead[i] = pages;
     find_pages<C>(ahead[i], p, from, first_key + i * C::BN, lo, hi, thread);
   }
+  find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, lo, hi, thread);
   FA_UNROLL
   for (int i = 0; i < C::STAGES; ++i) {
     load_stage<C>(stages + i * C::STAGE_BYTES, p, from, ahead[i], first_key + i * C::BN, lo, hi, thread);
@@ -218,7 +220,6 @@ FA_DEVICE void cache_prologue(uint32_t stages, const fa_cache_params &p, const c
     fill_stages_in_turn<C>(stages, p, from, pages, first_key, lo, hi, thread);
   else
     fill_stages<C>(stages, p, from, pages, first_key, lo, hi, thread);
-  find_pages<C>(pages, p, from, first_key + C::STAGES * C::BN, lo, hi, thread);
 }
 
 } // namespace fa
