@@ -1,19 +1,7 @@
 /* Attention over a KV cache of 8 or 4 bits: the lines FA_EIGHT of gpu/kernels/registry/cache.def, or
  * the one in FA_ONLY. */
-#include "gpu/kernels/cache/forward.cuh"
-#include "gpu/kernels/registry/unit.cuh"
-#ifndef __CUDACC__
-#include "gpu/kernels/cache/describe.h"
-#endif
-
-#define FA_CONFIG(T, D, shape, E) fa::cache_config<fa::T, D, fa::shape, true, 1, true, fa::E>
-
-#define FA_ENTRY(name, T, D, shape, E)                                                                       \
-  FA_KERNEL(name, fa_cache_params,                                                                           \
-            __launch_bounds__(FA_CONFIG(T, D, shape, E)::THREADS, FA_CONFIG(T, D, shape, E)::A_PROCESSOR),   \
-            "FA_ENTRY(" FA_TEXT_5(name, T, D, shape, E) ")",                                                 \
-            (fa::describe_eight_cache<FA_CONFIG(T, D, shape, E)>()),                                         \
-            fa::cache_forward<FA_CONFIG(T, D, shape, E)>)
+#define FA_GENERAL true
+#include "gpu/kernels/cache/eight_entry.cuh"
 
 FA_UNIT_BEGIN(cache, eight)
 #ifdef FA_ONLY

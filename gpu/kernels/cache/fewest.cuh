@@ -77,7 +77,6 @@ FA_DEVICE void cache_add_pv_transposed(float (&o)[C::O_TILES][4], const uint32_t
   }
 }
 
-
 /* From a lane's row of S to its two rows of O. */
 FA_DEVICE void factors_of_columns(float (&to)[2], float of_row, int lane) {
   FA_UNROLL

@@ -1,7 +1,7 @@
 /* Attention over a KV cache, with the keys divided into splits. K and V go through a pipeline of stages in
  * shared memory; the copies of all stages but the one in use are in flight.
  *
- *   few rows    (decoding) The only real work is to read the cache. Every warp has the same 16 packed rows
+ *   few rows    (decoding) The only real work is to read the cache. Every warp has the same 16 or 8 packed rows
  *               and a pipeline of its own, and works on every C::TEAMS-th tile of C::KEYS keys. No warp waits
  *               for another until the epilogue, which combines their parts.
  *   many rows   Every warp has 16 rows of its own, and all warps share the pipeline.
