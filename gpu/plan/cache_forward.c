@@ -71,7 +71,7 @@ const fa_cache_kernel *fa_cache_filling(const fa_call *call, const fa_cache_kern
                                         const fa_kernel_device *device) {
   if (fa_cache_tiles(call->a, call->cache, k->block_m) > call->n_processors) return k;
   const fa_cache_kernel *filling = fa_cache_filling_find(wanted_of(call->a, call->cache, aligned), device);
-  return filling ? filling : k;
+  return filling && filling->ability.head_dim == k->ability.head_dim ? filling : k;
 }
 
 static bool same_work(const fa_cache_work *a, const fa_cache_work *b) {

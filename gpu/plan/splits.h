@@ -15,7 +15,7 @@ typedef struct fa_cache_work {
   int64_t tiles;       /* (blocks of packed rows) * KV heads * entries: blocks of the grid with one split */
   int64_t key_blocks;  /* of the longest entry, as far as the host knows */
   int64_t block_bytes; /* of the keys and values of one key block */
-  int n_processors, blocks_per_processor;
+  int n_processors, blocks_per_processor; /* as many as an H100 holds; with less shared memory it may be fewer, which costs time alone */
   int filling;        /* blocks that it takes for a processor to be as fast as memory; 0: one */
   int64_t sharing;    /* tiles side by side that read the same keys, which memory gives once; 0: 1 */
   int64_t block_ns;   /* that a processor works on a key block; 0: as long as it takes to come */
