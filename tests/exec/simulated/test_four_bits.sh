@@ -20,7 +20,7 @@ cases=$root/cases/four_bit_cache.json
 judge "$sixteen" wgmma run --cases "$cases"
 expect exits 0
 expect says 'failed:0'
-expect lines '^PASS' 28 # a program without sinks, and with elements of 16 bits in its products
+expect lines '^PASS' 30 # a program without sinks, and with elements of 16 bits in its products
 judge "$sixteen, \"v_descaled\": \"bf16\"" wgmma,v_descaled=bf16 run --cases "$cases" --filter '^(tensor|head)$'
 expect exits 0
 judge "$sixteen, \"o_descaled_late\": true" wgmma,o_descaled_late=1 run --cases "$cases" --filter '^(tensor|head)$'
