@@ -49,7 +49,8 @@ def in_graph(torch, call):
 def ours(bench_kv, rows):
     """For each row its time and the kernel's name."""
     said = subprocess.run([bench_kv, *rows], check=True, capture_output=True, text=True).stdout.splitlines()
-    return [(float(re.search(r"in a row +([\d.]+) us", line).group(1)), line.split()[-1]) for line in said]
+    found = [(re.search(r"in a row +([\d.]+) us", line), line.split()[-1]) for line in said if line.strip()]
+    return [(float(time.group(1)), kernel) for time, kernel in found if time]
 
 
 class Problem:
