@@ -3,6 +3,7 @@
 #include "gpu/kernels/params/hopper.h"
 #include "gpu/kernels/params/hopper_cache.h"
 #include "gpu/modules/kernel.h"
+#include "tests/fake_cuda/padding.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -115,9 +116,10 @@ static ptrdiff_t counter_at(const fa_kernel *k) {
 }
 
 static void record_params(const fa_kernel *k, const void *params) {
-  static _Thread_local unsigned char copy[4096];
+  static _Thread_local _Alignas(64) unsigned char copy[4096];
   const ptrdiff_t at = counter_at(k);
   memcpy(copy, params, k->params_bytes);
+  params_clear_padding(k->params, copy);
   if (at >= 0) {
     if (recorded.n_counters < 2) memcpy(&recorded.counters[recorded.n_counters++], copy + at, sizeof(int));
     memset(copy + at, 0, sizeof(int));

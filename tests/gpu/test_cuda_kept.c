@@ -3,6 +3,7 @@
 #include "gpu/cuda/kept.h"
 
 #include "gpu/cuda/run.h"
+#include "tests/fake_cuda/padding.h"
 #include "tests/fake_cuda/recorded_calls.h"
 #include "tests/support/check.h"
 
@@ -251,6 +252,10 @@ static void test_threads(void) {
 }
 
 int main(void) {
+#ifndef FA_CLEARS_PADDING
+  printf("skipped: launches are compared byte by byte, and this compiler cannot tell what is padding\n");
+  return 77;
+#endif
   unsetenv("FA_HOPPER");
   recorder_use();
   test_random();
