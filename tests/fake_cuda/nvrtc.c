@@ -1,5 +1,6 @@
 #include "tests/fake_cuda/nvrtc.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,8 @@
 
 fake_nvrtc fake_compiler;
 static int version_major, version_minor;
+/* Kernels of a call are compiled side by side: what this fake records is theirs together. */
+static pthread_mutex_t recording = PTHREAD_MUTEX_INITIALIZER;
 
 struct fa_nvrtc_program_object {
   char code[300], log[200];
@@ -32,19 +35,24 @@ static int create(fa_nvrtc_program *program, const char *text, const char *name,
     stdint |= strcmp(names[i], "stdint.h") == 0 && strstr(headers[i], "int64_t");
     tile |= strcmp(names[i], "gpu/kernels/parts/tile.cuh") == 0 && strlen(headers[i]) > 100;
   }
-  fake_compiler.has_headers = stdint && tile;
   if (!strstr(text, "FA_ONLY") || !name[0]) return 3;
   *program = calloc(1, sizeof **program);
+  pthread_mutex_lock(&recording);
+  fake_compiler.has_headers = stdint && tile;
   fake_compiler.n_programs += *program != NULL;
+  pthread_mutex_unlock(&recording);
   return *program ? FA_NVRTC_SUCCESS : 1;
 }
 static int destroy(fa_nvrtc_program *program) {
+  pthread_mutex_lock(&recording);
   --fake_compiler.n_programs;
+  pthread_mutex_unlock(&recording);
   free(*program);
   *program = NULL;
   return FA_NVRTC_SUCCESS;
 }
 static int compile(fa_nvrtc_program p, int n_options, const char *const *options) {
+  pthread_mutex_lock(&recording);
   ++fake_compiler.n_compiled;
   fake_compiler.speed[0] = 0;
   for (int i = 0; i < n_options; ++i) {
@@ -56,6 +64,7 @@ static int compile(fa_nvrtc_program p, int n_options, const char *const *options
     if (strncmp(options[i], "--gpu-architecture=", 19) == 0)
       snprintf(fake_compiler.arch, sizeof fake_compiler.arch, "%s", value + 1);
   }
+  pthread_mutex_unlock(&recording);
   if (fake_compiler.fail_with) snprintf(p->log, sizeof p->log, "line 7: this fake does not like it");
   return fake_compiler.fail_with;
 }
