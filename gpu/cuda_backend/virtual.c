@@ -77,6 +77,12 @@ static CUresult reserve(const fa_cuda_driver *d, CUdevice device, fa_cuda_virtua
 
 /* ---- copies ---- */
 
+/* Makes part of a granule what the granule was filled with, whose words a part of odd bytes begins amid. */
+static void fill_guard(char *granule, size_t begin, size_t bytes) {
+  const uint32_t word = FA_PATTERN_WORD(FA_PATTERN_GUARD), turn = 8 * (begin % sizeof word);
+  fa_pattern_fill(granule + begin, bytes, turn ? word >> turn | word << (32 - turn) : word);
+}
+
 /* Copies the intersection of the granule at `begins` with the host's parts, from the host or to it. *first:
  * the first part that may reach into the granule; it advances. */
 static void exchange(const fa_buffer *host, size_t at, size_t granule, char *stage, bool to_host,
@@ -87,7 +93,7 @@ static void exchange(const fa_buffer *host, size_t at, size_t granule, char *sta
     const size_t begin = p.begin > at ? p.begin : at, end = p.end < at + granule ? p.end : at + granule;
     if (to_host) {
       memcpy(host->base + begin, stage + (begin - at), end - begin);
-      fa_pattern_fill(stage + (begin - at), end - begin, FA_PATTERN_WORD(FA_PATTERN_GUARD));
+      fill_guard(stage, begin - at, end - begin);
     } else {
       memcpy(stage + (begin - at), host->base + begin, end - begin);
     }

@@ -26,6 +26,12 @@ static void test_same_as_host(void) {
       "{\"cu_seqlens_q\": [0, 2, 2, 5], \"cu_seqlens_k\": [0, 1, 3, 5], \"heads_q\": 2, \"head_dim\": 64, "
       "\"deterministic\": true, \"strides\": {\"o\": {\"gap\": [0, 1073741888, 0]}, \"dk\": {\"gap\": [0, "
       "1073741888, 0]}}}");
+  /* rows of 328 bytes and a gap that make an odd number of bytes: the back guard begins amid a word */
+  cuda_check_same_as_host(
+      "{\"family\": \"kvcache\", \"dtype\": \"bf16\", \"heads_q\": 2, \"seqlen_k\": 3, \"head_dim\": 288, "
+      "\"head_dim_v\": 256, \"mla\": {\"kv_lora_rank\": 256, \"qk_rope_head_dim\": 32}, \"quantized\": "
+      "{\"dtype\": \"e4m3\", \"queries\": false, \"descale\": \"tile\"}, \"strides\": {\"k\": {\"gap\": "
+      "[0, 2147483707, 0]}}, \"kvcache\": {\"len\": [3], \"page_size\": 3}}");
 }
 
 static const char far_rows[] = "{\"seqlen_q\": 3, \"seqlen_k\": 3, \"head_dim\": 64, \"strides\": {\"k\": "
