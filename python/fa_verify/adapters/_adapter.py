@@ -24,6 +24,11 @@ def nothing_more(problem: Problem, backward: bool) -> Reason:
     return ""
 
 
+def as_declared(problem: Problem) -> dict[str, Any]:
+    """The `arithmetic_of` of an adapter that computes all its cases alike."""
+    return {}
+
+
 def nothing_missing() -> Reason:
     return ""
 
@@ -61,6 +66,7 @@ class Adapter:
     empty_o: str = "0"
     limits: dict[str, dict[str, Any]] = field(default_factory=dict)
     arithmetic: dict[str, Any] = field(default_factory=dict)
+    arithmetic_of: Callable[[Problem], dict[str, Any]] = as_declared  # what holds for this case instead, or beside it
     refuses: Callable[[Problem, bool], Reason] = nothing_more
     missing: Callable[[], Reason] = nothing_missing  # what else it needs here: a device, a version
     prepare: Callable[[], None] = nothing_to_prepare  # what takes minutes and is kept on disk: compiles what most cases need
@@ -123,6 +129,11 @@ class AdapterKernel(Kernel):
         declared = {"name": adapter.name, **adapter.declaration()}
         super().__init__(adapter.run, declared, adapter.supports, adapter.arrays, adapter.device)
         self.adapter = adapter
+
+    def supports(self, case: Case) -> dict[str, Any]:
+        """As a kernel's, with the case's arithmetic where it has one of its own."""
+        own = self.adapter.arithmetic_of(Problem(case.json))
+        return {**super().supports(case), **({"arithmetic": own} if own else {})}
 
     def place(self) -> Any:
         if self._device == "auto":

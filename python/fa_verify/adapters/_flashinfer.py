@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fa_verify.adapters._problem import Problem
@@ -22,7 +22,8 @@ LSE = {"base": "2", "scaled": True, "layout": "tokens_heads", "dtype": "f32", "e
 LIMITS = {"head_dim": {"among": [64, 128, 256]}}
 #: "fa2": mma.sync kernels, compiled in less than a minute. "fa3": Hopper's, which take several; what FlashInfer takes there of itself.
 BACKEND = os.environ.get("FA_VERIFY_FLASHINFER", "fa2")
-_COMMON = {"fast_functions": True, "max_splits": 128}
+#: Over a cache of 8 bits the scale of V multiplies an O that is rounded already.
+_COMMON = {"fast_functions": True, "max_splits": 128, "o_descaled_late": True}
 #: fa2 adds up a row's P after their rounding to 16 bits, so that its LSE may be off by as much.
 ARITHMETIC: dict[str, Any] = (
     {"name": "wgmma-sm90", **_COMMON}
@@ -44,27 +45,29 @@ def workspace() -> Any:
     return torch.zeros(WORKSPACE, dtype=torch.uint8, device="cuda")
 
 
-#: (element type, head dim, whether there is a window) of most cases. Each is a module of its own, for every wrapper.
-VARIANTS = (("float16", 64, False), ("bfloat16", 64, False), ("bfloat16", 128, False), ("float16", 64, True))
+#: (element type, that of keys and values, head dim, whether there is a window) of most cases. Each is a module of its own, for every wrapper.
+VARIANTS = tuple((name, name, head_dim, window) for name, head_dim, window in (("float16", 64, False), ("bfloat16", 64, False), ("bfloat16", 128, False), ("float16", 64, True)))
+#: The same of those over a cache, which may have 8 bits.
+CACHED = (*VARIANTS, *((name, "float8_e4m3fn", head_dim, False) for name, head_dim in (("float16", 64), ("bfloat16", 64), ("bfloat16", 128))))
 
 
-def prepare(call: Callable[[Any, Any, int, dict[str, Any]], Any]) -> None:
-    """call(torch, dtype, head_dim, options) for every variant, all at the same time: the compiler takes some minutes for each."""
+def prepare(call: Callable[[Any, Any, Any, int, dict[str, Any]], Any], variants: Sequence[tuple[str, str, int, bool]] = VARIANTS) -> None:
+    """call(torch, dtype, keys' dtype, head_dim, options) for every variant, all at the same time: the compiler takes some minutes for each."""
     import torch
 
-    def one(variant: tuple[str, int, bool]) -> None:
-        name, head_dim, window = variant
+    def one(variant: tuple[str, str, int, bool]) -> None:
+        name, keys, head_dim, window = variant
         started = time.monotonic()
         try:
-            call(torch, getattr(torch, name), head_dim, {"causal": True, "sm_scale": 1.0, "window_left": 16 if window else -1})
+            call(torch, getattr(torch, name), getattr(torch, keys), head_dim, {"causal": True, "sm_scale": 1.0, "window_left": 16 if window else -1})
             said = "ready"
         except Exception as e:  # the cases will say it, too
             said = f"{type(e).__name__}: {str(e)[-600:]}"
-        print(f"flashinfer {name} {head_dim}{' window' if window else ''}: {said} after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+        print(f"flashinfer {name} {keys} {head_dim}{' window' if window else ''}: {said} after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
 
     workspace()
-    with concurrent.futures.ThreadPoolExecutor(len(VARIANTS)) as pool:
-        list(pool.map(one, VARIANTS))
+    with concurrent.futures.ThreadPoolExecutor(len(variants)) as pool:
+        list(pool.map(one, variants))
 
 
 def refuses_mask(p: Problem) -> str:
@@ -104,7 +107,16 @@ def caches(call: Any) -> tuple[Any, Any]:
     return (k, v) if k.stride() == v.stride() else (copied(k), copied(v))
 
 
+def scales(p: Problem, call: Any) -> dict[str, float]:
+    """Arguments of run() over a cache of 8 bits: one number for all keys, and one for all values."""
+    return {"k_scale": float(call.k_descale[0]), "v_scale": float(call.v_descale[0])} if p.quantized else {}
+
+
 def refuses_cache(p: Problem) -> str:
     if min(p.keys, default=1) <= 0 or p.seqlen_q == 0:
         return "no rows or no keys"
+    if p.quantized and p.quantized_per != "tensor":
+        return "one number scales all keys of a cache in 8 bits"
+    if p.quantized == "i8":
+        return "its caches of 8 bits are of e4m3 or e5m2"
     return refuses_mask(p)

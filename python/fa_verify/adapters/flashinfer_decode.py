@@ -25,17 +25,17 @@ def _run(call: Any) -> Any:
     wrapper.plan(
         offsets, numbers, last, p.heads_q, p.heads_kv, p.head_dim, size, q_data_type=call.q.dtype, kv_data_type=call.k.dtype, **options
     )
-    o, lse = wrapper.run(aligned(call.q[:, 0].contiguous()), _flashinfer.caches(call), return_lse=True)
+    o, lse = wrapper.run(aligned(call.q[:, 0].contiguous()), _flashinfer.caches(call), return_lse=True, **_flashinfer.scales(p, call))
     return result(o=o[:, None], lse=lse[:, None])
 
 
-def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
+def _warm(torch: Any, dtype: Any, keys: Any, head_dim: int, options: dict[str, Any]) -> None:
     import flashinfer
 
     wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(_flashinfer.workspace(), "NHD")
     ends, pages, last = (torch.tensor(x, dtype=torch.int32, device="cuda") for x in ([0, 1], [0], [16]))
     options = {key: value for key, value in options.items() if key != "causal"}
-    wrapper.plan(ends, pages, last, 1, 1, head_dim, 16, q_data_type=dtype, kv_data_type=dtype, **options)
+    wrapper.plan(ends, pages, last, 1, 1, head_dim, 16, q_data_type=dtype, kv_data_type=keys, **options)
 
 
 KERNEL = Adapter(
@@ -46,14 +46,14 @@ KERNEL = Adapter(
     run=_run,
     families=("kvcache",),
     dtypes=("f16", "bf16"),
-    features=("causal", "bottom_right", "window", "gqa", "softcap", "paged", "batch_idx", "empty_lse"),
+    features=("causal", "bottom_right", "window", "gqa", "softcap", "paged", "batch_idx", "quantized_keys", "empty_lse"),
     outputs=("o", "lse"),
     lse=_flashinfer.LSE,
     limits={**_flashinfer.LIMITS, "seqlen_q": {"max": 1}, "group": {"among": [1, 2, 3, 4, 8]}},
-    arithmetic={"name": "simt-f32", "fast_functions": True, "max_splits": 128},
+    arithmetic={"name": "simt-f32", "fast_functions": True, "max_splits": 128, "o_descaled_late": True},
     refuses=_refuses,
     missing=_flashinfer.missing,
-    prepare=lambda: _flashinfer.prepare(_warm),
+    prepare=lambda: _flashinfer.prepare(_warm, _flashinfer.CACHED),
     arrays="torch",
     device="cuda:0",
 ).kernel()

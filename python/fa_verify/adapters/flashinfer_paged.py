@@ -26,16 +26,16 @@ def _run(call: Any) -> Any:
         rows, offsets, numbers, last, p.heads_q, p.heads_kv, p.head_dim, size,
         q_data_type=call.q.dtype, kv_data_type=call.k.dtype, **_flashinfer.options(p),
     )  # fmt: skip
-    o, lse = wrapper.run(aligned(call.q.flatten(0, 1)), _flashinfer.caches(call), return_lse=True)
+    o, lse = wrapper.run(aligned(call.q.flatten(0, 1)), _flashinfer.caches(call), return_lse=True, **_flashinfer.scales(p, call))
     return result(o=o.unflatten(0, (p.batch, p.seqlen_q)), lse=lse.unflatten(0, (p.batch, p.seqlen_q)))
 
 
-def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
+def _warm(torch: Any, dtype: Any, keys: Any, head_dim: int, options: dict[str, Any]) -> None:
     import flashinfer
 
     wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(_flashinfer.workspace(), "NHD", backend=_flashinfer.BACKEND)
     ends, pages, last = (torch.tensor(x, dtype=torch.int32, device="cuda") for x in ([0, 1], [0], [16]))
-    wrapper.plan(ends, ends, pages, last, 1, 1, head_dim, 16, q_data_type=dtype, kv_data_type=dtype, **options)
+    wrapper.plan(ends, ends, pages, last, 1, 1, head_dim, 16, q_data_type=dtype, kv_data_type=keys, **options)
 
 
 KERNEL = Adapter(
@@ -46,14 +46,14 @@ KERNEL = Adapter(
     run=_run,
     families=("kvcache",),
     dtypes=("f16", "bf16"),
-    features=("causal", "bottom_right", "window", "gqa", "softcap", "paged", "batch_idx", "empty_lse"),
+    features=("causal", "bottom_right", "window", "gqa", "softcap", "paged", "batch_idx", "quantized_keys", "empty_lse"),
     outputs=("o", "lse"),
     lse=_flashinfer.LSE,
     limits=_flashinfer.LIMITS,
     arithmetic=_flashinfer.ARITHMETIC,
     refuses=_refuses,
     missing=_flashinfer.missing,
-    prepare=lambda: _flashinfer.prepare(_warm),
+    prepare=lambda: _flashinfer.prepare(_warm, _flashinfer.CACHED),
     arrays="torch",
     device="cuda:0",
 ).kernel()

@@ -31,7 +31,7 @@ def _run(call: Any) -> Any:
     return result(o=o, lse=lse)
 
 
-def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
+def _warm(torch: Any, dtype: Any, keys: Any, head_dim: int, options: dict[str, Any]) -> None:
     import flashinfer
 
     wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(_flashinfer.workspace(), "NHD", backend=_flashinfer.BACKEND)

@@ -25,7 +25,7 @@ def _run(call: Any) -> Any:
     return result(o=o[None], lse=lse[None])
 
 
-def _warm(torch: Any, dtype: Any, head_dim: int, options: dict[str, Any]) -> None:
+def _warm(torch: Any, dtype: Any, keys: Any, head_dim: int, options: dict[str, Any]) -> None:
     import flashinfer
 
     q = torch.zeros((64, 1, head_dim), dtype=dtype, device="cuda")
