@@ -18,6 +18,13 @@ def attend(q, k, v, scale, causal=False, softcap=0.0, descales=(1.0, 1.0, 1.0)):
     return ((p @ v) * descales[2][:, None, None]).transpose(0, 1), torch.logsumexp(t, 2)
 
 
+def in_parts(q, k, v, scale, softcap):
+    """The same in splits of 128 keys, whose O is rounded to the queries' type."""
+    parts = [attend(q, k[i : i + 128], v[i : i + 128], scale, False, softcap) for i in range(0, k.shape[0], 128)]
+    lse = torch.logsumexp(torch.stack([lse for _, lse in parts]), 0)
+    return sum(o.to(q.dtype).float() * torch.exp(x - lse).T[..., None] for o, x in parts), lse
+
+
 class Fa3:
     """fa3_fwd_interface: e4m3 alone, descales [B, Hk] of float32, or none."""
 
@@ -57,7 +64,8 @@ class Fa3:
 
 
 class FlashInfer:
-    """flashinfer: its two wrappers over pages. run() takes numbers that scale all keys and all values; O is rounded before that of V."""
+    """flashinfer: its two wrappers over pages. run() takes numbers that scale all keys and all values; O is rounded before that of V,
+    and what splits of 128 keys leave of it is rounded before they are combined, as an H200 had it."""
 
     def __init__(self):
         self.calls = []
@@ -83,15 +91,16 @@ class _Wrapper:
             pages = self._pages[int(self._ends[b]) : int(self._ends[b + 1])].long()
             n = (len(pages) - 1) * self._size + int(self._last[b])
             k, v = (x.view(torch.uint8)[pages].view(x.dtype).flatten(0, 1)[:n] for x in caches) if caches[0].element_size() == 1 else (x[pages].flatten(0, 1)[:n] for x in caches)
-            found.append(attend(q[int(self._rows[b]) : int(self._rows[b + 1])], k, v, self._scale * (k_scale or 1.0), self._causal, self._cap))
+            rows, scale = q[int(self._rows[b]) : int(self._rows[b + 1])], self._scale * (k_scale or 1.0)
+            found.append(in_parts(rows, k, v, scale, self._cap) if self._decodes else attend(rows, k, v, scale, self._causal, self._cap))
         o = torch.cat([o for o, _ in found]).to(q.dtype)
         return o if v_scale is None else (o.float() * v_scale).to(q.dtype), torch.cat([lse for _, lse in found], 1).T / torch.log(torch.tensor(2.0))
 
 
-def on_a_processor(kernel):
+def on_a_processor(kernel, **changed):
     """An adapter of a kernel for a GPU, for a fake of its library."""
     import dataclasses
 
-    return dataclasses.replace(kernel.adapter, device="cpu", missing=lambda: "", modules=()).kernel()
+    return dataclasses.replace(kernel.adapter, device="cpu", missing=lambda: "", modules=(), **changed).kernel()
 
 

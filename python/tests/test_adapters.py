@@ -24,6 +24,7 @@ CASES = ("causal", "gqa", "window", "memeff", "softcap", "kvcache", "sinks", "ma
 #: An element type, a size and a mask each; enough to find an adapter that does not work at all.
 QUICK = "^(square_(17|64|129)|decode_1x64|group_2|append_1|plain|f32|bias_full|page_16|page_1_gqa|full|chunk_varlen|tree_star|decode|lengths)$"
 SLOW = ("torch_math", "torch_flex_eager", "transformers_eager", "torch_cpu", "jax_xla", "jax_xla_half", "jax_pallas", "jax_pallas_decode", "jax_pallas_paged")
+DECODE = {"family": "kvcache", "seqlen_q": 1, "seqlen_k": 8, "kvcache": {"len": [3]}}
 WORDS = set(re.findall(r'^ *\{"(\w+)", ', (GUIDE.parents[2] / "gpu/contract/features.c").read_text(), re.M))  # of the protocol
 LINE = re.compile(r"^([A-Z_]+)\s+(\S.*?)  exec:.*?-m fa_verify\.adapters \S+  (.*)$")
 
@@ -83,10 +84,20 @@ def test_unknown_adapter():
         ("ort_attention", {"family": "kvcache", "seqlen_k": 8, "kvcache": {"len": [3]}}, "some key is new"),
         ("torch_flash", {"seqlen_q": 4, "dropout": {"p": 0.1, "seed": "1", "offset": "3"}}, "PyTorch's generator takes offsets in multiples of 4"),
         ("torch_cpu", {"seqlen_q": 4}, True),
+        ("fa3_fwd", {"seqlen_q": 4, "dtype": "bf16", "quantized": {"dtype": "e5m2"}}, "in 8 bits it takes e4m3, and multiples of 16 columns"),
+        ("fa3_fwd", {"seqlen_q": 4, "dtype": "bf16", "head_dim": 72, "quantized": {"dtype": "e4m3"}}, "in 8 bits it takes e4m3, and multiples of 16 columns"),
+        ("flashinfer_decode", {**DECODE, "quantized": {"dtype": "i8"}}, "its caches of 8 bits are of e4m3 or e5m2"),
+        ("flashinfer_paged", {**DECODE, "quantized": {"dtype": "e4m3", "descale": "head"}}, "one number scales all keys of a cache in 8 bits"),
     ],
 )
 def test_reasons(name, case, said):
     assert get(name).adapter.supports(Case(case)) == said
+
+
+def test_a_case_may_have_an_arithmetic_of_its_own():
+    case = {"seqlen_q": 4, "dtype": "bf16"}
+    assert get("fa3_fwd").supports(Case(case)) == {}
+    assert get("fa3_fwd").supports(Case({**case, "quantized": {"dtype": "e4m3"}}))["arithmetic"]["name"] == "fp8-sm90"
 
 
 def test_gradients_that_a_backward_lacks_are_not_claimed():

@@ -22,13 +22,13 @@ LSE = {"base": "2", "scaled": True, "layout": "tokens_heads", "dtype": "f32", "e
 LIMITS = {"head_dim": {"among": [64, 128, 256]}}
 #: "fa2": mma.sync kernels, compiled in less than a minute. "fa3": Hopper's, which take several; what FlashInfer takes there of itself.
 BACKEND = os.environ.get("FA_VERIFY_FLASHINFER", "fa2")
-#: Over a cache of 8 bits the scale of V multiplies an O that is rounded already.
-_COMMON = {"fast_functions": True, "max_splits": 128, "o_descaled_late": True}
+#: What splits of the keys leave of O is rounded to its type, and over a cache of 8 bits the scale of V multiplies an O that is rounded already.
+COMMON = {"fast_functions": True, "max_splits": 128, "partials": "io", "o_descaled_late": True}
 #: fa2 adds up a row's P after their rounding to 16 bits, so that its LSE may be off by as much.
 ARITHMETIC: dict[str, Any] = (
-    {"name": "wgmma-sm90", **_COMMON}
+    {"name": "wgmma-sm90", **COMMON}
     if BACKEND == "fa3"
-    else {dtype: {"name": "mma-sm80", "eps_log": 2.0**-bits + 2.0**-21, **_COMMON} for dtype, bits in (("f16", 11), ("bf16", 8))}
+    else {dtype: {"name": "mma-sm80", "eps_log": 2.0**-bits + 2.0**-21, **COMMON} for dtype, bits in (("f16", 11), ("bf16", 8))}
 )
 WORKSPACE = 128 << 20
 
@@ -46,9 +46,11 @@ def workspace() -> Any:
 
 
 #: (element type, that of keys and values, head dim, whether there is a window) of most cases. Each is a module of its own, for every wrapper.
-VARIANTS = tuple((name, name, head_dim, window) for name, head_dim, window in (("float16", 64, False), ("bfloat16", 64, False), ("bfloat16", 128, False), ("float16", 64, True)))
+VARIANTS = (
+    ("float16", "float16", 64, False), ("bfloat16", "bfloat16", 64, False), ("bfloat16", "bfloat16", 128, False), ("float16", "float16", 64, True),
+)  # fmt: skip
 #: The same of those over a cache, which may have 8 bits.
-CACHED = (*VARIANTS, *((name, "float8_e4m3fn", head_dim, False) for name, head_dim in (("float16", 64), ("bfloat16", 64), ("bfloat16", 128))))
+CACHED = (*VARIANTS, *((name, "float8_e4m3fn", head_dim, False) for name, _, head_dim, window in VARIANTS if not window))
 
 
 def prepare(call: Callable[[Any, Any, Any, int, dict[str, Any]], Any], variants: Sequence[tuple[str, str, int, bool]] = VARIANTS) -> None:
@@ -59,7 +61,8 @@ def prepare(call: Callable[[Any, Any, Any, int, dict[str, Any]], Any], variants:
         name, keys, head_dim, window = variant
         started = time.monotonic()
         try:
-            call(torch, getattr(torch, name), getattr(torch, keys), head_dim, {"causal": True, "sm_scale": 1.0, "window_left": 16 if window else -1})
+            options = {"causal": True, "sm_scale": 1.0, "window_left": 16 if window else -1}
+            call(torch, getattr(torch, name), getattr(torch, keys), head_dim, options)
             said = "ready"
         except Exception as e:  # the cases will say it, too
             said = f"{type(e).__name__}: {str(e)[-600:]}"
@@ -107,7 +110,7 @@ def caches(call: Any) -> tuple[Any, Any]:
     return (k, v) if k.stride() == v.stride() else (copied(k), copied(v))
 
 
-def scales(p: Problem, call: Any) -> dict[str, float]:
+def scales(p: Problem, call: Any) -> dict[str, Any]:
     """Arguments of run() over a cache of 8 bits: one number for all keys, and one for all values."""
     return {"k_scale": float(call.k_descale[0]), "v_scale": float(call.v_descale[0])} if p.quantized else {}
 

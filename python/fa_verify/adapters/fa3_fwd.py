@@ -89,7 +89,10 @@ KERNEL = Adapter(
     run=_run,
     families=("flash", "kvcache"),
     dtypes=("bf16",),
-    features=("causal", "top_left", "bottom_right", "varlen", "seqused_k", "gqa", "softcap", "append", "batch_idx", "rotary", "leftpad_k", "splits", "quantized", "empty_lse"),
+    features=(
+        *("causal", "top_left", "bottom_right", "varlen", "seqused_k", "gqa", "softcap", "append", "batch_idx", "rotary", "leftpad_k"),
+        *("splits", "quantized", "empty_lse"),
+    ),
     passes=("forward",),
     outputs=("o", "lse"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "-inf"},
