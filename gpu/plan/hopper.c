@@ -128,9 +128,18 @@ fa_launch *fa_hopper_launch_forward(const fa_kernel *k, const fa_kernel_device *
   return l;
 }
 
+/* The most keys that a row sees: with larger blocks fewer of a long walk are masked, but those of a window are mostly its
+ * ends, where they compute more that nobody sees. */
+static int64_t most_keys_seen(const fa_attention *a) {
+  const int64_t keys = a->seqlen_k, left = a->window_left, right = a->window_right;
+  if (left < 0 || right < 0 || left >= keys || right >= keys - left) return keys;
+  return left + right + 1;
+}
+
 bool fa_hopper_add_forward(const fa_attention *a, const fa_kernel_device *device, fa_plan *out) {
   if (a->scale <= 0 || (a->alibi_slopes && a->mask_top_left) || !is_possible(a, device)) return false;
-  const fa_kernel *k = fa_hopper_forward_find(fa_kernel_wanted(a, true), a->seqlen_k, has_lengths(a), device);
+  const fa_kernel *k =
+      fa_hopper_forward_find(fa_kernel_wanted(a, true), most_keys_seen(a), has_lengths(a), device);
   fa_hopper_params *p = make_forward_params(a, k, false, out);
   if (!p) return false;
   fa_hopper_launch_forward(k, device, p, out);

@@ -34,7 +34,7 @@ typedef struct fa_kernel_ability {
   int pairs;       /* over a cache: query heads of a KV head in multiples of 128; of a kernel: it asks for that */
   int varlen;      /* sequences of lengths of their own, by cu_seqlens, seqused_k or leftpad_k */
   int ordered;     /* a deterministic call's accumulators (gpu/kernels/params/flash_backward_grids.h) */
-  int keys;        /* seqlen_k; of a kernel: from how many on it is the right one */
+  int keys;        /* that a row sees; of a kernel: from how many on it is the right one */
   int packed_rows; /* seqlen_q * heads_per_kv; of a kernel: up to how many it is the right one, 0: for any */
 } fa_kernel_ability;
 

@@ -36,11 +36,11 @@ const fa_kernel *fa_flex_forward_find_short(fa_dtype dtype, const fa_kernel_devi
   return k && device && k->shared_bytes > device->max_shared_bytes ? NULL : k;
 }
 
-const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seqlen_k, int varlen,
+const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seen, int varlen,
                                         const fa_kernel_device *device) {
   if (!device || !device->hopper) return NULL;
   wanted.varlen = varlen;
-  wanted.keys = seqlen_k < FA_HOPPER_LONG ? (int)seqlen_k : FA_HOPPER_LONG;
+  wanted.keys = seen < FA_HOPPER_LONG ? (int)seen : FA_HOPPER_LONG;
   return fa_kernel_first(wanted.eight ? &fa_kernels_hopper_eight : &fa_kernels_hopper_forward,
                          FA_STEP_FORWARD, &wanted, device);
 }

@@ -31,13 +31,13 @@ const fa_kernel *fa_flex_forward_find(fa_dtype dtype, int64_t head_dim, int64_t 
 /* The one for short problems (FA_FLEX_SHORT). */
 const fa_kernel *fa_flex_forward_find_short(fa_dtype dtype, const fa_kernel_device *device);
 
-/* Keys of a call for which larger key blocks pay. */
+/* Keys that a row sees for which larger key blocks pay. */
 #define FA_HOPPER_LONG 4096
 
-/* The first kernel for sm_90a that can do this for so many keys. NULL: there is none for this device, or for this call.
+/* The first kernel for sm_90a that can do this for rows that see so many keys at most. NULL: there is none for this device, or for this call.
  * They take any two head dims up to their own, aligned rows, masks, and one of ALiBi, softcap and tiled dropout; nothing
  * else. varlen: sequences' keys or rows number less than the tensors have. */
-const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seqlen_k, int varlen,
+const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seen, int varlen,
                                         const fa_kernel_device *device);
 
 /* The same for a call over a KV cache. */
