@@ -122,22 +122,21 @@ FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::s
   FA_UNROLL
   for (int m = 0; m < C::S_TILES; ++m) {
     float lse[2], delta[2]; /* of the row; the LSE times p.lse_factor */
-    uint64_t number[2] = {0, 0};
     int lo[2] = {0, 0}, hi[2] = {0, 0}; /* relative to the thread's key, to compare with constants */
     FA_UNROLL
     for (int r = 0; r < 2; ++r) {
       const int row = 16 * m + 8 * r;
       lse[r] = as_float(load_shared4(values + row * 4));
       delta[r] = as_float(load_shared4(values + (C::BM + row) * 4));
-      if (C::LINEAR && f.dropout_linear)
-        number[r] =
-            linear_row(linear_head(f, at.batch, at.head), seq, at.row + row) + static_cast<uint64_t>(at.key);
       if (!MASK) continue;
       const row_limits limits = limits_of_row<C::GENERAL>(f, seq, at.row + row);
       lo[r] = limits.lo - at.key;
       hi[r] = limits.hi - at.key;
     }
-    uint32_t words[4];
+    uint32_t words[4], linear[2] = {0, 0};
+    if constexpr (C::LINEAR)
+      if (f.dropout_linear)
+        linear_kept_tile<C::S_COLS / 8>(linear, f, seq, at.batch, at.head, at.row + 16 * m, at.warp_key, lane);
     FA_UNROLL
     for (int n = 0; n < C::S_COLS / 8; ++n) {
       if (C::DROPOUT && n % 4 == 0) backward_drop_words<C>(words, f, at, m, n, lane);
@@ -148,7 +147,7 @@ FA_DEVICE void compute_p_ds(const typename C::score_tile &s, const typename C::s
         const uint32_t bias = C::BIAS && (!C::MIXED || f.bias) ? load_shared4(to) : 0;
         uint32_t kept = C::DROPOUT ? dropout_kept(f, words[n % 4], r) : 0xffffffffu;
         if (C::LINEAR && f.dropout_linear)
-          kept = linear_kept_bits(f, number[r] + static_cast<uint64_t>(8 * n));
+          kept = linear_kept_halves(linear[r], n);
         float prob[2], gradient[2];
         FA_UNROLL
         for (int e = 0; e < 2; ++e) {

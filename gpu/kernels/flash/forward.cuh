@@ -51,22 +51,19 @@ FA_DEVICE void drop_words(uint32_t (&words)[4], const fa_attention_params &p, dr
   for (int i = 0; i < 4; ++i) words[i] = 0;
 }
 
-/* The linear dropout index of the first key that a thread has in one of its rows. */
-template <class C>
-FA_DEVICE uint64_t linear_place(const fa_attention_params &p, const sequence &seq, int row0, int key0, int m,
-                                int r, int thread) {
-  const uint64_t head = linear_head(p, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y));
-  return linear_row(head, seq, row0 + score_row<C>(thread, m) + 8 * r) +
-         static_cast<uint64_t>(key0 + score_col(thread));
-}
-
 /* o += P V, P rounded to T. row0, key0: of the tile, in the sequence. */
 template <class C>
 FA_DEVICE void gemm_pv(float (&o)[C::M_TILES][C::D / 8][4],
                                const float (&s)[C::M_TILES][C::BN / 8][4], uint32_t v_first,
                                const fa_attention_params &p, const sequence &seq, int row0, int key0,
                                int thread) {
-  uint32_t words[C::M_TILES][4];
+  uint32_t words[C::M_TILES][4], linear[C::M_TILES][2] = {};
+  if constexpr (C::LINEAR)
+    if (p.dropout_linear)
+      FA_UNROLL
+      for (int m = 0; m < C::M_TILES; ++m)
+        linear_kept_tile<C::BN / 8>(linear[m], p, seq, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y),
+                                    row0 + score_row<C>(thread, m), key0, thread % 32);
   FA_UNROLL
   for (int kk = 0; kk < C::BN / 16; ++kk) {
     uint32_t a[C::M_TILES][4];
@@ -81,8 +78,7 @@ FA_DEVICE void gemm_pv(float (&o)[C::M_TILES][C::D / 8][4],
         const float(&x)[4] = s[m][2 * kk + i / 2];
         a[m][i] = pack2(x[i % 2 * 2], x[i % 2 * 2 + 1], typename C::T());
         if (C::LINEAR && p.dropout_linear)
-          a[m][i] &= linear_kept_bits(p, linear_place<C>(p, seq, row0, key0, m, i % 2, thread) +
-                                             static_cast<uint64_t>(16 * kk + i / 2 * 8));
+          a[m][i] &= linear_kept_halves(linear[m][i % 2], 2 * kk + i / 2);
         if (!C::DROPOUT) continue;
         const uint32_t kept = dropout_kept(p, words[m][kk % 2 * 2 + i / 2], i % 2);
         if (C::GENERAL && p.p_debug)

@@ -56,20 +56,17 @@ FA_DEVICE void memeff_softmax(typename C::score_tile &s, typename C::output_tile
   }
 }
 
-/* Applies linear dropout to P, after the row sums were taken. */
+/* Applies linear dropout to P, after the row sums were taken. row: of the lane's element 0; key0: the tile's first. */
 template <int N8>
 FA_DEVICE void drop_linear(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row,
-                           int key) {
-  const uint64_t head = linear_head(p, t.batch, t.head);
+                           int key0, int lane) {
+  uint32_t kept[2];
+  linear_kept_tile<N8>(kept, p, t.seq, t.batch, t.head, row, key0, lane);
   FA_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    const uint64_t at = linear_row(head, t.seq, row + 8 * r) + static_cast<uint64_t>(key);
+  for (int n = 0; n < N8; ++n) {
     FA_UNROLL
-    for (int n = 0; n < N8; ++n) {
-      const kept_pair kept = linear_kept_pair(p, at + 8 * n);
-      if (!kept.first) s[n][2 * r] = 0.0f;
-      if (!kept.second) s[n][2 * r + 1] = 0.0f;
-    }
+    for (int i = 0; i < 4; ++i)
+      if (!(kept[i / 2] >> (4 * n + i % 2) & 1)) s[n][i] = 0.0f;
   }
 }
 
@@ -116,7 +113,7 @@ FA_DEVICE void memeff_compute_p(typename C::score_tile &s, typename C::output_ti
     make_logits<typename C::T>(s, p, t, row, key);
   memeff_softmax<C>(s, o, rows);
   if constexpr (C::MODS::DROPS) drop_flex(s, dropped);
-  if (!C::MODS::ANY && p.dropout_linear) drop_linear(s, p, t, row, key);
+  if (!C::MODS::ANY && p.dropout_linear) drop_linear(s, p, t, row, key - lane % 4 * 2, lane);
 }
 
 /* S of this warp's rows and one key block. On entry the first chunk is already in flight; V (its buffer is

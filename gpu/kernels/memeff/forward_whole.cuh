@@ -50,7 +50,7 @@ FA_DEVICE void whole_step(typename C::output_tile &o, row_state (&rows)[2], cons
     }
   }
   memeff_softmax<C>(s, o, rows);
-  if (p.dropout_linear) drop_linear(s, p, t, row, key);
+  if (p.dropout_linear) drop_linear(s, p, t, row, key0, lane);
   gemm_tile_rows<C::D>(o, s, first_tile_rows<C::D>(C::stage(buffer) + C::V_IN_STAGE, 0, lane));
 }
 
