@@ -108,6 +108,7 @@ typedef struct fa_plugin_problem {
   const char
       *descale; /* "tensor", "head", "token", "page": how many numbers share one; NULL: there are none */
   int amax;     /* amax_p and amax_o are outputs */
+  int quantized_o; /* o is of 8 bits, o_scale times what it is, and saturates */
 } fa_plugin_problem;
 
 /* Strides in elements; 0 on an expanded axis of an input. This struct does not grow. */
@@ -143,6 +144,7 @@ typedef struct fa_plugin_tensors {
   fa_plugin_tensor q_descale, k_descale, v_descale;
   fa_plugin_tensor k_scales, v_scales; /* read: e4m3, of 16 numbers of 4 bits each, where k and v are u8 */
   fa_plugin_tensor amax_p, amax_o;     /* written: f32 [1], the largest magnitudes of P and of O */
+  fa_plugin_tensor o_scale;            /* read: f32 [1] */
 } fa_plugin_tensors;
 
 /* How a call is to run, and what became of it. Texts are NUL-terminated, and empty before the call. */

@@ -27,7 +27,8 @@ fa_status fa_ref_backward(const fa_problem *p, const fa_tensors *in, const fa_te
                           fa_wants *out, fa_error *err);
 
 /* amax_o from the O that a subject returned, in place of the reference's: errors of O are charged to O alone. What remains is O's
- * last rounding, before or after which the amax was taken. Nothing where O is not finite, or another shape. */
-void fa_ref_amax_of_given(const fa_tensor *o, fa_wants *forward);
+ * last rounding, before or after which the amax was taken. Nothing where O is not finite, or another shape, or stored in 8 bits
+ * and saturated. */
+void fa_ref_amax_of_given(const fa_problem *p, const fa_tensors *in, const fa_tensor *o, fa_wants *forward);
 
 #endif

@@ -35,12 +35,25 @@ READER(read_quantize_new) {
 READER(read_amax) {
   return fa_read_bool(r, v, &P.quantized.amax);
 }
+READER(read_o) {
+  static const char *const words[] = {"io", "e4m3", "e5m2"};
+  static const fa_dtype types[] = {0, FA_E4M3, FA_E5M2};
+  int word = 0;
+  TRY(fa_read_word(r, v, words, 3, &word));
+  P.quantized.o = types[word];
+  return FA_OK;
+}
+READER(read_o_scale) {
+  return fa_read_number(r, v, 0x1p-100, 0x1p100, &P.quantized.o_scale);
+}
 static const fa_case_key quantized_keys[] = {{"dtype", read_dtype},
                                              {"queries", read_queries},
                                              {"descale", read_descale},
                                              {"values", read_values},
                                              {"quantize_new", read_quantize_new},
                                              {"amax", read_amax},
+                                             {"o", read_o},
+                                             {"o_scale", read_o_scale},
                                              {0}};
 fa_status fa_read_quantized(fa_case_reader *r, const cJSON *v) {
   P.quantized = (fa_quantized){.present = true, .dtype = FA_E4M3};

@@ -286,6 +286,8 @@ static void put_quantized(writer *w, const fa_quantized *q) {
   if (q->values != FA_DESCALES_ANY) put_text(w, "values", fa_descale_values_name(q->values));
   if (q->quantizes_new) put(w, "quantize_new", cJSON_CreateBool(true));
   if (q->amax) put(w, "amax", cJSON_CreateBool(true));
+  if (fa_quantizes_o(q)) put_text(w, "o", fa_dtype_name(q->o));
+  if (q->o_scale != 0) put(w, "o_scale", cJSON_CreateNumber(q->o_scale));
   end_object(w, parent);
 }
 

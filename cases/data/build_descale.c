@@ -99,6 +99,23 @@ static fa_status add_scales(fa_tensors *set, fa_tensor_id of, fa_error *err) {
   return fa_tensors_add(set, fa_tensor_scales_of(of), FA_E4M3, 4, shape, stride, 0, err);
 }
 
+/* O of values of about 1 comes to lie amid the numbers of its type, and some of it beyond the largest. */
+static double draw_o_scale(const fa_case *c) {
+  const fa_quantized *q = &c->problem.quantized;
+  const double x = fa_rng_uniform(fa_fill_seed(c->data_seed, FA_T_O_SCALE), 0, 0);
+  if (q->o_scale != 0) return q->o_scale;
+  if (q->values == FA_DESCALES_ONE) return 1;
+  return q->values == FA_DESCALES_POWERS ? ldexp(1, 2 + (int)(x * 6)) : exp2(2 + 6 * x);
+}
+
+static fa_status add_o_scale(const fa_case *c, fa_tensors *set, fa_error *err) {
+  const int64_t one = 1, first = 0;
+  if (!fa_quantizes_o(&c->problem.quantized)) return FA_OK;
+  TRY(fa_tensors_add(set, FA_T_O_SCALE, FA_F32, 1, &one, NULL, 0, err));
+  fa_tensor_set(&set->t[FA_T_O_SCALE], &first, draw_o_scale(c));
+  return FA_OK;
+}
+
 fa_status fa_build_descales(const fa_case *c, fa_tensors *set, fa_error *err) {
   static const fa_tensor_id of[] = {FA_T_Q, FA_T_K, FA_T_V};
   for (int i = 0; i < 3; ++i) {
@@ -111,7 +128,7 @@ fa_status fa_build_descales(const fa_case *c, fa_tensors *set, fa_error *err) {
     else
       fill_rows(c, set, id);
   }
-  return FA_OK;
+  return add_o_scale(c, set, err);
 }
 
 /* Fills about a type's own numbers are of what is stored. */

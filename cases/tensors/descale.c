@@ -19,6 +19,11 @@ double fa_descale_of_row(const fa_problem *p, const fa_tensors *set, fa_tensor_i
   return fa_tensor_get(&set->t[descale], at[fa_descale_per_of(p, descale)]);
 }
 
+double fa_o_scale(const fa_problem *p, const fa_tensors *set) {
+  const int64_t first = 0;
+  return fa_quantizes_o(&p->quantized) ? fa_tensor_get(&set->t[FA_T_O_SCALE], &first) : 1;
+}
+
 double fa_quantised(fa_dtype t, double x) {
   if (t == FA_E4M3) return fa_e4m3_to_f32(fa_f64_to_e4m3(x, FA_OVERFLOW_SATURATES));
   if (t == FA_E5M2) return fa_e5m2_to_f32(fa_f64_to_e5m2(x, FA_OVERFLOW_SATURATES));

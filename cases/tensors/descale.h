@@ -23,4 +23,7 @@ double fa_quantised_doubt(fa_dtype t, double value, double descale);
 double fa_descale_largest(const fa_problem *p, const fa_tensors *set, fa_tensor_id id);
 double fa_descale_smallest(const fa_problem *p, const fa_tensors *set, fa_tensor_id id);
 
+/* What O is multiplied by before it is stored; 1 where that is not in 8 bits. */
+double fa_o_scale(const fa_problem *p, const fa_tensors *set);
+
 #endif

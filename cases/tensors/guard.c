@@ -22,11 +22,12 @@ uint16_t fa_input_gap(fa_dtype dtype) {
 }
 
 static uint32_t poison_pattern(fa_poison poison, fa_dtype dtype) {
+  const bool eight = dtype == FA_E4M3 || dtype == FA_E5M2;
   switch (poison) {
   case FA_POISON_A:
-    return FA_PATTERN_WORD(FA_PATTERN_POISON_A);
+    return FA_PATTERN_WORD(eight ? FA_PATTERN_POISON_A_8 : FA_PATTERN_POISON_A);
   case FA_POISON_B:
-    return FA_PATTERN_WORD(FA_PATTERN_POISON_B);
+    return FA_PATTERN_WORD(eight ? FA_PATTERN_POISON_B_8 : FA_PATTERN_POISON_B);
   case FA_POISON_INF:
     return infinity_of(dtype);
   case FA_POISON_ZERO:

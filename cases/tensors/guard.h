@@ -2,7 +2,7 @@
  *
  * Every pattern is one repeated 16-bit word, so that it is the same at any even address and reads as NaN in
  * f16, bf16, f32 and f64 (as i32: negative or above 2^30, never an index); in e4m3 and e5m2 one of its bytes does, in
- * gaps of such inputs both. The words differ from each other
+ * such outputs and the gaps of such inputs both. The words differ from each other
  * and from the NaNs that arithmetic makes (0x7fff, 0xffff, 0x7e00, 0xfe00, 0x7fc0, 0xffc0), so that a dump
  * tells them apart. */
 #ifndef FA_CASES_TENSORS_GUARD_H
@@ -15,6 +15,8 @@
 #define FA_PATTERN_INPUT_GAP_8 0x7f7f /* the same in tensors of 8 bits: NaN of e4m3 and e5m2, i8's largest */
 #define FA_PATTERN_POISON_A 0x7ffa    /* outputs before the call */
 #define FA_PATTERN_POISON_B 0xfff9
+#define FA_PATTERN_POISON_A_8 0xffff /* the same in outputs of 8 bits: the NaN that conversions do not make, and that they do */
+#define FA_PATTERN_POISON_B_8 0x7f7f
 #define FA_PATTERN_POISON_FINITE 0x4b4b /* a number in every type, larger than any sum of test data */
 
 /* The same 16 bits twice. */

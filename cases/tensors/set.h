@@ -98,7 +98,8 @@ typedef enum fa_tensor_id {
   FA_T_K_SCALES,
   FA_T_V_SCALES, /* e4m3 [rows or pages, slot, Hk, D / 16]: of blocks of numbers of 4 bits (cases/tensors/nibbles.h) */
   FA_T_AMAX_P,
-  FA_T_AMAX_O, /* outputs, f32 [1]: the largest magnitudes of P and of O */
+  FA_T_AMAX_O,  /* outputs, f32 [1]: the largest magnitudes of P and of O */
+  FA_T_O_SCALE, /* f32 [1], an input: what an O of 8 bits is multiplied by before it is stored */
   FA_T_COUNT
 } fa_tensor_id;
 

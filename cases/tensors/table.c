@@ -82,6 +82,7 @@ static const fa_tensor_info table[FA_T_COUNT] = {
     [FA_T_V_SCALES] = {"v_scales", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     [FA_T_AMAX_P] = {"amax_p", OUT, FORWARD, FA_AXES_ONE, .when = FA_WHEN_AMAX, .f32 = true},
     [FA_T_AMAX_O] = {"amax_o", OUT, FORWARD, FA_AXES_ONE, .when = FA_WHEN_AMAX, .f32 = true},
+    [FA_T_O_SCALE] = {"o_scale", IN, FORWARD, FA_AXES_OWN, .data = FA_DATA_MADE},
     BUFFER(0), BUFFER(1), BUFFER(2), BUFFER(3), BUFFER(4), BUFFER(5), BUFFER(6), BUFFER(7),
     BUFFER(8), BUFFER(9), BUFFER(10), BUFFER(11), BUFFER(12), BUFFER(13), BUFFER(14), BUFFER(15),
     BUFFER(16), BUFFER(17), BUFFER(18), BUFFER(19), BUFFER(20), BUFFER(21), BUFFER(22), BUFFER(23),
@@ -161,6 +162,7 @@ fa_tensor_id fa_tensor_descale_of(const fa_problem *p, fa_tensor_id id) {
 fa_dtype fa_tensor_dtype(const fa_problem *p, fa_tensor_id id) {
   const fa_tensor_info *info = fa_tensor_describe(id);
   if (info->f32) return FA_F32;
+  if (id == FA_T_O && fa_quantizes_o(&p->quantized)) return p->quantized.o;
   if (fa_tensor_is_nibbles(p, id)) return FA_U8;
   if (fa_tensor_descale_of(p, id) != FA_T_COUNT) return p->quantized.dtype;
   if (fa_tensor_is_mixed(p, id)) return FA_U8;

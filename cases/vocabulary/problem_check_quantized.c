@@ -31,6 +31,24 @@ static fa_status check_words(const fa_quantized *q, fa_error *err) {
   return FA_OK;
 }
 
+/* O times a scale, in 8 bits. */
+static fa_status check_o(const fa_quantized *q, fa_error *err) {
+  if (!fa_quantizes_o(q)) {
+    if (q->o_scale != 0)
+      BAD("$.quantized.o_scale: %g, but O is not of 8 bits (quantized.o), and stored as it is", q->o_scale);
+    return FA_OK;
+  }
+  if (q->o != FA_E4M3 && q->o != FA_E5M2)
+    BAD("$.quantized.o: \"%s\" is neither io, e4m3 nor e5m2",
+        (unsigned)q->o < FA_N_DTYPES ? fa_dtype_name(q->o) : "?");
+  if (!q->queries)
+    BAD("$.quantized.o: \"%s\", but only beside queries of 8 bits (quantized.queries) is O stored in 8",
+        fa_dtype_name(q->o));
+  if (q->o_scale != 0 && !(q->o_scale >= 0x1p-100 && q->o_scale <= 0x1p100))
+    BAD("$.quantized.o_scale: %g is no number from 2^-100 to 2^100", q->o_scale);
+  return FA_OK;
+}
+
 /* Rows of bytes, whose numbers of e4m3 are V. */
 static fa_status check_tiles(const fa_problem *p, fa_error *err) {
   const fa_quantized *q = &p->quantized;
@@ -64,7 +82,8 @@ static fa_status check_four_bits(const fa_problem *p, fa_error *err) {
 fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
   const fa_quantized *q = &p->quantized;
   if (!q->present) {
-    if (q->dtype || q->queries || q->per || q->values || q->quantizes_new || q->amax)
+    if (q->dtype || q->queries || q->per || q->values || q->quantizes_new || q->amax || q->o ||
+        q->o_scale != 0)
       BAD("$.quantized: nothing is, but there are words about it");
     return FA_OK;
   }
@@ -73,6 +92,7 @@ fa_status fa_check_quantized(const fa_problem *p, fa_error *err) {
   TRY(check_words(q, err));
   if (q->queries && p->dtype == FA_F32)
     BAD("$.dtype: f32, but beside queries of 8 bits (quantized.queries) O has 16");
+  TRY(check_o(q, err));
   const char *key = foreign_key(p);
   if (key) BAD("$.%s: not together with quantized, operands of 8 bits", key);
   if (q->per == FA_PER_TILE) TRY(check_tiles(p, err));

@@ -13,7 +13,10 @@
  * A cache of FA_E2M1 has two numbers in a byte, and a scale of e4m3 for every 16 columns beside the descale, which is per tensor
  * or head (cases/tensors/nibbles.h).
  *
- * Beside queries of 8 bits V's are per head where the case says per token or page. Those of keys that nobody reads are NaN. */
+ * Beside queries of 8 bits V's are per head where the case says per token or page. Those of keys that nobody reads are NaN.
+ *
+ * Beside them O may have 8 bits too: what is stored is O times o_scale, f32 [1], rounded, and beyond the largest number of
+ * its type that number. */
 #ifndef FA_CASES_VOCABULARY_QUANTIZED_H
 #define FA_CASES_VOCABULARY_QUANTIZED_H
 
@@ -48,10 +51,14 @@ typedef struct fa_quantized {
   bool
       quantizes_new; /* new keys and values of a cache have the problem's type, and the call stores them in 8 bits */
   bool amax;         /* amax_p and amax_o are outputs: the largest magnitudes of P and of O */
+  fa_dtype o;        /* FA_E4M3, FA_E5M2: O's, beside queries of 8 bits; 0: the problem's */
+  double o_scale;    /* what such an O is multiplied by; 0: drawn, as values says */
 } fa_quantized;
 
 /* "tensor", "head", "token", "page", "tile"; "?" out of range */
 const char *fa_descale_per_name(fa_descale_per per);
+/* O is stored in 8 bits, times a scale. */
+bool fa_quantizes_o(const fa_quantized *q);
 const char *fa_descale_values_name(fa_descale_values values); /* "any", "powers", "one"; "?" out of range */
 
 #endif

@@ -12,6 +12,7 @@ void fa_coverage_quantized(fa_coverage *v, const fa_problem *p) {
   fa_coverage_see(v, FA_COVER_HEADS, 30, "8 bits: descales all 1", has && q->values == FA_DESCALES_ONE);
   fa_coverage_see(v, FA_COVER_HEADS, 60, "8 bits: packed sequences", has && fa_problem_is_varlen(p));
   fa_coverage_see(v, FA_COVER_HEADS, 30, "8 bits: the largest P and O", q->amax);
+  fa_coverage_see(v, FA_COVER_HEADS, 30, "8 bits: O too", fa_quantizes_o(q));
   fa_coverage_see(v, FA_COVER_CACHE, 200, "8 bits: a cache", cache);
   fa_coverage_see(v, FA_COVER_CACHE, 40, "8 bits: a cache in e4m3",
                   keys && cache && q->dtype == FA_E4M3 && q->per != FA_PER_TILE);

@@ -40,6 +40,13 @@ static void draw_tiles(fa_gen *g, fa_rng *r) {
   make_room(p, false);
 }
 
+/* An O of 8 bits, with a scale under which most of it saturates, or is below the normal range, among others. */
+static void draw_o(fa_quantized *q, fa_rng *r) {
+  if (!fa_rng_chance(r, 0.3)) return;
+  q->o = fa_rng_chance(r, 0.75) ? FA_E4M3 : FA_E5M2;
+  if (fa_rng_chance(r, 0.3)) q->o_scale = (float)exp2(-12 + 26 * fa_rng_next_double(r));
+}
+
 void fa_gen_quantized(fa_gen *g) {
   static const fa_dtype of_queries[] = {FA_E4M3, FA_E4M3, FA_E4M3, FA_E5M2},
                         of_keys[] = {FA_E4M3, FA_E4M3, FA_E5M2, FA_I8};
@@ -62,6 +69,7 @@ void fa_gen_quantized(fa_gen *g) {
   if (p->kvcache.present && !q->queries && q->per <= FA_PER_HEAD && blocks && fa_rng_chance(&r, 0.3))
     q->dtype = FA_E2M1;
   q->amax = !p->topk.present && fa_rng_chance(&r, q->queries ? 0.3 : 0.05);
+  if (q->queries && is_about_them(g)) draw_o(q, &r);
 }
 
 void fa_gen_quantized_fills(fa_gen *g) {

@@ -1,5 +1,6 @@
 #include "fuzz/judging/empty_rows.h"
 
+#include "ref/bounds/stored.h"
 #include "ref/engine/call.h"
 #include "ref/engine/geometry.h"
 #include "ref/reference.h"
@@ -144,6 +145,7 @@ static void expect_mean(void *context, const fa_ref_call *c, const fa_ref_sequen
     if (m->o->noise) m->o->noise[at + x] = m->o->quant[at + x];
     m->o->accum[at + x] = (float)((terms + (f ? f->u_operand + 4 * f->eps_exp : 0)) * m->size[x]);
   }
+  fa_bound_stored_o(c->p, c->in, at, c->dv, m->o);
 }
 
 static fa_status expect_means(const fa_empty_rows *rows, const fa_tensors *in, const fa_ref_options *opt,

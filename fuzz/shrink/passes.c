@@ -140,6 +140,8 @@ FEATURE(descales_one, p->quantized.present && p->quantized.values != FA_DESCALES
         p->quantized.values = FA_DESCALES_ONE)
 FEATURE(eight_bits, p->quantized.dtype == FA_E2M1, p->quantized.dtype = FA_E4M3)
 FEATURE(drop_amax, p->quantized.amax, p->quantized.amax = false)
+FEATURE(drop_o, fa_quantizes_o(&p->quantized), (p->quantized.o = 0, p->quantized.o_scale = 0))
+FEATURE(o_scale_one, fa_quantizes_o(&p->quantized) && p->quantized.o_scale != 1, p->quantized.o_scale = 1)
 FEATURE(store_new, p->quantized.quantizes_new, p->quantized.quantizes_new = false)
 FEATURE(drop_sinks, p->sinks.present, p->sinks = (fa_sinks){0})
 FEATURE(drop_sinks_grad, p->sinks.grad, p->sinks.grad = false)
@@ -188,7 +190,7 @@ static feature_edit *const features[] = {
     drop_sinks_grad,  sinks_in_lse,        drop_latent,        drop_topk,        drop_none,
     drop_none_at,     drop_repeated,       drop_empty_lists,   drop_beyond,      drop_list_length,
     drop_lse_padding, drop_quantized,      descale_tensors,    descale_heads,    descales_one,
-    drop_amax,        eight_bits,          store_new};
+    drop_amax,        eight_bits,          store_new,          drop_o,             o_scale_one};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

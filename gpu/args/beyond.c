@@ -12,6 +12,7 @@ bool fa_args_is_flex(const fa_problem *p) {
 /* The kernels take queries, keys and values of e4m3 with descales per tensor or head, and beside queries of 16 bits caches
  * of any type and descales. */
 static const char *beyond_eight(const fa_quantized *q, fa_family family) {
+  if (fa_quantizes_o(q)) return "an O of 8 bits (quantized.o)";
   if (family == FA_KVCACHE) return q->queries ? "queries of 8 bits over a cache (quantized.queries)" : NULL;
   if (q->dtype == FA_E5M2) return "operands in e5m2 (quantized)";
   if (!q->queries) return "keys and values of 8 bits beside queries of 16 (quantized)";

@@ -117,6 +117,7 @@ static void set_lists_and_cache(fa_plugin_problem *x, const fa_problem *p) {
   x->quantized_queries = p->quantized.queries;
   x->descale = p->quantized.present ? fa_descale_per_name(p->quantized.per) : NULL;
   x->amax = p->quantized.amax;
+  x->quantized_o = fa_quantizes_o(&p->quantized);
   x->lse_padded = p->lse_padded;
 }
 
@@ -195,7 +196,8 @@ static const struct {
     MEMBER(k_scales),
     MEMBER(v_scales),
     MEMBER(amax_p),
-    MEMBER(amax_o)
+    MEMBER(amax_o),
+    MEMBER(o_scale)
 #undef MEMBER
 };
 

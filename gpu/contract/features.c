@@ -222,6 +222,9 @@ static bool has_four_bits(const fa_problem *p) {
 static bool has_amax(const fa_problem *p) {
   return p->quantized.amax;
 }
+static bool quantizes_o(const fa_problem *p) {
+  return fa_quantizes_o(&p->quantized);
+}
 static bool quantizes_new_keys(const fa_problem *p) {
   return p->quantized.quantizes_new;
 }
@@ -297,6 +300,8 @@ static const fa_feature features[] = {
      "caches of 4 bits, two numbers to a byte: k_scales, v_scales of 16, and k_descale, v_descale"},
     {"quantized_amax", has_amax, FA_FEATURE_LISTED,
      "the largest magnitudes of P and of O are returned: amax_p, amax_o"},
+    {"quantized_o", quantizes_o, FA_FEATURE_LISTED,
+     "O is stored in 8 bits, times o_scale, and saturates"},
     {"captures_bool", has_captures_bool, FA_FEATURE_LISTED, "buffers of bool"},
     {"captures_i64", has_captures_i64, FA_FEATURE_LISTED, "buffers of int64"},
     {"captures_half", has_captures_half, FA_FEATURE_LISTED, "buffers of f16 and bf16"},
@@ -306,7 +311,7 @@ static const fa_feature features[] = {
     {"captures_many", has_captures_many, FA_FEATURE_LISTED, "more than 8 buffers"},
 };
 enum { N_FEATURES = sizeof features / sizeof *features };
-_Static_assert(N_FEATURES < 64, "a bit for each");
+_Static_assert(N_FEATURES <= 64, "a bit for each");
 
 const fa_feature *fa_feature_at(int i) {
   return i >= 0 && i < N_FEATURES ? &features[i] : NULL;

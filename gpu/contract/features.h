@@ -21,7 +21,7 @@ typedef struct fa_feature {
   const char *what; /* in a few words, for the documentation and `list` */
 } fa_feature;
 
-/* The i-th feature, fewer than 64; NULL behind the last. */
+/* The i-th feature, up to 64; NULL behind the last. */
 const fa_feature *fa_feature_at(int i);
 const char *fa_feature_name(int i); /* NULL behind the last */
 

@@ -183,6 +183,14 @@ static void add_amax(work *w, int64_t r, int64_t head_dim_v, float keys) {
   for (int64_t d = 0; d < head_dim_v; ++d) w->amax_o = fmaxf(w->amax_o, fabsf(w->total[r * w->ldv + d]));
 }
 
+/* As it is stored in 8 bits. */
+static void scale_o(const fa_tensors *t, float *total, int64_t head_dim_v) {
+  const int64_t first = 0;
+  if (!t->t[FA_T_O_SCALE].data) return;
+  const float by = (float)fa_tensor_get(&t->t[FA_T_O_SCALE], &first);
+  for (int64_t d = 0; d < head_dim_v; ++d) total[d] *= by;
+}
+
 static void write_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) {
   const fa_problem *p = c->p;
   const fa_tensor *o = &c->t->t[FA_T_O], *lse = &c->t->t[FA_T_LSE];
@@ -194,6 +202,7 @@ static void write_rows(const fa_f32_score *c, work *w, int64_t i0, int64_t n_i) 
     if (p->dropout.p > 0.0)
       for (int64_t d = 0; d < w->ldv; ++d) total[d] *= kept;
     add_amax(w, r, p->head_dim_v, keys);
+    scale_o(c->t, total, p->head_dim_v);
     if (o->data)
       fa_f32_store(o->dtype, fa_f32_q_row(p, o, c->e, c->h, i0 + r), o->stride[o->rank - 1], p->head_dim_v,
                    total);

@@ -1,4 +1,6 @@
 #include "ref/attention/amax.h"
+
+#include "cases/tensors/descale.h"
 #include "ref/reference.h"
 
 #include <math.h>
@@ -49,12 +51,12 @@ void fa_ref_amax_finish(fa_ref_call *c, const fa_ref_team *team) {
 }
 
 /* It may be taken before or after the last rounding. */
-void fa_ref_amax_o_of(fa_dtype o, double amax, bool zero, fa_want *w) {
+void fa_ref_amax_o_of(fa_dtype o, double scale, double amax, bool zero, fa_want *w) {
   const double h = zero ? 0 : fa_half_ulp(o, amax);
-  fa_ref_amax_set(w, amax, (fa_bound_amax){amax - h, amax + h});
+  fa_ref_amax_set(w, amax / scale, (fa_bound_amax){(amax - h) / scale, (amax + h) / scale});
 }
 
-void fa_ref_amax_of_given(const fa_tensor *o, fa_wants *forward) {
+void fa_ref_amax_of_given(const fa_problem *p, const fa_tensors *in, const fa_tensor *o, fa_wants *forward) {
   const fa_want *right = &forward->t[FA_T_O];
   const int64_t n = fa_tensor_count(o);
   double amax = 0;
@@ -68,5 +70,7 @@ void fa_ref_amax_of_given(const fa_tensor *o, fa_wants *forward) {
   }
   const bool zero = amax == 0 && reference->value[0] == 0 && reference->accum && reference->accum[0] == 0;
   /* an O that was rounded to 0 was not */
-  if (isfinite(amax)) fa_ref_amax_o_of(right->dtype, amax, zero, &forward->t[FA_T_AMAX_O]);
+  if (right->saturates && amax >= fa_dtype_max(right->dtype)) return; /* what O was is not in it any more */
+  if (isfinite(amax))
+    fa_ref_amax_o_of(right->dtype, fa_o_scale(p, in), amax, zero, &forward->t[FA_T_AMAX_O]);
 }

@@ -9,8 +9,9 @@
 fa_status fa_ref_amax_outputs(fa_ref_call *c, fa_error *err);
 /* The right number, and between which a kernel's may be. */
 void fa_ref_amax_set(fa_want *w, double value, fa_bound_amax between);
-/* The same of amax_o, where a subject returned an O with this largest magnitude, which is 0 and exact where all of O is. */
-void fa_ref_amax_o_of(fa_dtype o, double amax, bool zero, fa_want *w);
+/* The same of amax_o, where a subject returned an O, so many times as large, with this largest magnitude, which is 0 and exact where
+ * all of O is. */
+void fa_ref_amax_o_of(fa_dtype o, double scale, double amax, bool zero, fa_want *w);
 /* What row k of a block adds to the thread's w->amax_p: its largest P. After fa_ref_sink_join. */
 void fa_ref_amax_row(fa_ref_scratch *w, int64_t k);
 /* Once all rows are done: from what the threads have, and from O with its bounds. */

@@ -3,6 +3,7 @@
 #include "ref/attention/amax.h"
 #include "ref/attention/coarse.h"
 #include "ref/attention/outputs.h"
+#include "ref/bounds/stored.h"
 #include "ref/bounds/terms.h"
 #include "ref/engine/dropout.h"
 #include "ref/math/blas.h"
@@ -303,6 +304,7 @@ fa_status fa_ref_forward(const fa_problem *p, const fa_tensors *in, const fa_ref
   if ((status = forward_run(&c, err))) goto out;
   if ((status = fa_ref_mods_status(&c, err))) goto out;
   fa_ref_forward_finish(&c);
+  if (!opt->unscaled_o) fa_bound_store_o(p, in, &out->t[FA_T_O]);
   if (p->kvcache.present) status = fa_ref_cache_after(&c, err);
 out:
   fa_ref_mods_free(&c);

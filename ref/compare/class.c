@@ -32,7 +32,8 @@ fa_class fa_class_of_bits(fa_dtype t, uint64_t bits) {
   }
 }
 
-double fa_overflow_threshold(fa_dtype t) {
+double fa_overflow_threshold(const fa_want *w, fa_dtype t) {
+  if (w->saturates || !fa_dtype_is_float(t)) return INFINITY;
   const double max = fa_dtype_max(t);
   return max + fa_half_ulp(t, max);
 }

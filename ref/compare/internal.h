@@ -27,8 +27,8 @@ static inline fa_class fa_class_of_f64(double x) {
  * 1). */
 void fa_compare_load_row(fa_tensor_id id, const fa_tensor *t, const char *at, int64_t n, uint64_t *bits,
                          double *value);
-/* Smallest magnitude that rounds to infinity. */
-double fa_overflow_threshold(fa_dtype t);
+/* Smallest magnitude that rounds to infinity, as far as such an output may. */
+double fa_overflow_threshold(const fa_want *w, fa_dtype t);
 
 /* ---- ref/compare/verdict.c: one element ---- */
 

@@ -196,7 +196,7 @@ fa_status fa_map_make(fa_tensor_id id, const fa_problem *p, const fa_want *want,
              .want = want,
              .got = got,
              .poison = poison,
-             .overflow = fa_dtype_is_float(got->dtype) ? fa_overflow_threshold(got->dtype) : INFINITY,
+             .overflow = fa_overflow_threshold(want, got->dtype),
              .axes = fa_axes_of(id, p, want),
              .m = calloc(1, sizeof *x.m)};
   if (!x.m) return fa_fail(err, FA_ERR_MEMORY, "%s: out of memory for its map", fa_tensor_id_name(id));

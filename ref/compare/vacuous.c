@@ -126,6 +126,7 @@ static double underflow_floor(trial *t) {
     const double elements = (double)(t->want->shape[0] * t->want->shape[1] * t->want->shape[2]);
     sum = (double)(p->batch * p->heads_q * p->seqlen_q) / elements * (each + cancelled(t));
   }
+  if (t->id == FA_T_O) sum *= fa_o_scale(p, t->in);
   return 4 * (sum + fa_dtype_min_subnormal(t->want->dtype));
 }
 
@@ -286,6 +287,12 @@ static bool is_exact_zero(const fa_want *w, int64_t row) {
   return true;
 }
 
+/* What O of this value would be. */
+static double stored(const trial *t, double o) {
+  const double most = t->want->saturates ? fa_dtype_max(t->want->dtype) : INFINITY;
+  return fmin(fmax(o * fa_o_scale(t->p, t->in), -most), most);
+}
+
 static bool mean_passes_head(trial *t, int64_t b, int64_t h, const keys *k, const double *sum) {
   const fa_problem *p = t->p;
   const bool packed = p->cu_seqlens_q.n > 0;
@@ -301,6 +308,7 @@ static bool mean_passes_head(trial *t, int64_t b, int64_t h, const keys *k, cons
     visible_range(p, i, sq, k->n, &low, &high);
     for (int64_t c = 0; c < dv; ++c)
       mean[c] = high > low ? (sum[high * dv + c] - sum[low * dv + c]) / (double)(high - low) : 0;
+    for (int64_t c = 0; c < dv; ++c) mean[c] = stored(t, mean[c]);
     passes = row_passes(t, row, mean);
   }
   free(mean);

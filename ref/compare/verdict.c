@@ -129,10 +129,11 @@ static bool judge(scan *s, mark *m) {
   return ok || add_bad(s, m);
 }
 
-/* Rows of a 16 or 32-bit float type with bounds take the fast path. */
+/* Rows of a float type of 8 to 32 bits with bounds take the fast path. */
 bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out) {
   const fa_dtype t = w->dtype;
-  if (w->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32)) return false;
+  if (w->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32 && t != FA_E4M3 && t != FA_E5M2))
+    return false;
   *out = (fa_row_check){
       .want = w->value + e, .quant = w->quant + e, .accum = w->accum + e, .ulp = fa_want_ulp(t)};
   return true;
@@ -255,7 +256,7 @@ fa_status fa_compare_tensor(fa_tensor_id id, const fa_problem *p, const fa_tenso
             .got = got,
             .poison = opt->poison,
             .accept = 1 + (opt->slack > 0 ? opt->slack : FA_DEFAULT_SLACK),
-            .overflow = fa_dtype_is_float(got->dtype) ? fa_overflow_threshold(got->dtype) : INFINITY,
+            .overflow = fa_overflow_threshold(want, got->dtype),
             .statistics = want->noise != NULL && fa_tensor_id_is_output(id), /* caches: copies */
             .out = out};
   if (!scan_rows(&s)) {

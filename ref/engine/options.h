@@ -12,6 +12,7 @@ typedef struct fa_ref_options {
   bool generic;                /* false: worst-case (L1) bounds only */
   double lambda;               /* 0 = the default, 4 */
   bool shapes_alone;           /* of the outputs: their arrays are never looked at, and hold anything */
+  bool unscaled_o;             /* the forward's O itself where 8 bits of it times a scale are stored */
   const fa_ref_twist *twist;   /* a mistake to compute with; NULL: none */
   const fa_ref_sample *sample; /* only these places; NULL: everything. Not with a mistake */
 } fa_ref_options;

@@ -73,6 +73,8 @@ void fa_wants_free(fa_wants *w) {
 }
 
 fa_ulp fa_want_ulp(fa_dtype t) {
+  if (t == FA_E4M3) return (fa_ulp){1023 - 6, 1023 + 8, 4};
+  if (t == FA_E5M2) return (fa_ulp){1023 - 14, 1023 + 15, 3};
   const int fraction = t == FA_F16 ? 10 : t == FA_BF16 ? 7 : 23, bias = t == FA_F16 ? 15 : 127;
   return (fa_ulp){1023 + 1 - bias, 1023 + bias, fraction + 1};
 }

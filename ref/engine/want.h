@@ -30,6 +30,7 @@ typedef struct fa_want {
                           output, or nobody knows */
   double steepest; /* dQ, dK: the largest factor of P (dP - delta) from the score chain */
   bool exact;      /* values are numbers of the type: nothing is rounded to it at the end */
+  bool saturates;  /* what is beyond the type's largest number becomes that: infinity is never right */
   float *scale;    /* one per row (all axes but the last): size of the terms that were summed, for the vacuity
                       check */
   fa_want_span
@@ -55,7 +56,7 @@ fa_status fa_want_init(fa_want *w, fa_dtype dtype, int rank, const int64_t *shap
 fa_status fa_want_init_unset(fa_want *w, fa_dtype dtype, int rank, const int64_t *shape, bool bounds,
                              fa_error *err);
 
-/* Of f16, bf16 and f32. */
+/* Of the floats of 8 bits to 32. */
 fa_ulp fa_want_ulp(fa_dtype t);
 
 #endif

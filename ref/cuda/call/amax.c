@@ -12,7 +12,7 @@ static fa_status set_wants(fa_ref_call *c, const fa_judge_found *found, fa_error
   const fa_bound_amax of_p = {found->least_amax_p, found->most_amax_p};
   if (status != FA_OK) return status;
   fa_ref_amax_set(&c->out->t[FA_T_AMAX_P], found->amax_p, of_p);
-  fa_ref_amax_o_of(c->out->t[FA_T_O].dtype, found->amax_o, found->amax_o == 0 && !found->some_o,
+  fa_ref_amax_o_of(c->out->t[FA_T_O].dtype, 1, found->amax_o, found->amax_o == 0 && !found->some_o,
                    &c->out->t[FA_T_AMAX_O]);
   return FA_OK;
 }

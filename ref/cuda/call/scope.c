@@ -7,6 +7,7 @@ static const char *of_problem(const fa_problem *p, const fa_tensors *in) {
   if (p->family == FA_MERGE) return fa_family_name(p->family);
   if (p->dtype != FA_F16 && p->dtype != FA_BF16 && p->dtype != FA_F32) return fa_dtype_name(p->dtype);
   if (p->quantized.dtype == FA_E2M1) return "numbers of 4 bits";
+  if (fa_quantizes_o(&p->quantized)) return "an O of 8 bits";
   if (in->t[FA_T_DROPOUT_KEEP].data) return "a recorded mask of dropout";
   return NULL;
 }

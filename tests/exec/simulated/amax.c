@@ -46,7 +46,8 @@ void sim_amax_row(const sim_call *call, const sim_head *e, int64_t i, const floa
   if (m == -INFINITY || is_left_out(call, e, i)) return;
   call->amax->p = fmaxf(call->amax->p, largest_p(call, e, x, m, sum, p));
   for (int64_t d = 0; d < e->dv; ++d) {
-    const float o = e->o[i * e->dv + d] / (bug == SIM_BEFORE_DESCALE ? descale : 1.0f);
+    const float o = e->o[i * e->dv + d] / (bug == SIM_BEFORE_DESCALE ? descale : 1.0f) *
+                    (call->c->o_bug == SIM_AMAX_BEHIND_SCALE ? sim_o_scale(call) : 1.0f);
     call->amax->o = fmaxf(call->amax->o, bug == SIM_SIGNED ? o : fabsf(o));
   }
 }

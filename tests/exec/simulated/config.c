@@ -20,6 +20,8 @@ static const char *const amax_bugs[] = {"none",          "first_keys", "first_ro
 static const char *const four_bugs[] = {"none",         "high_first",     "next_block",  "blocks_of_32",
                                         "next_slot",    "scales_missing", "scales_of_k", "halves_lost",
                                         "six_is_eight", "sign_of_byte",   NULL};
+static const char *const o_bugs[] = {"none",  "twice",     "missing", "divided", "overflows",
+                                     "truncated", "flushed", "early",   "amax",    NULL};
 static const char *const failures[] = {"none", "hangs", "crashes", NULL};
 static const char *const times[] = {"softcap", "backward", "always", NULL};
 static const char *const layouts[] = {"as_family", "flash", "memeff", NULL};
@@ -70,6 +72,7 @@ static const struct key {
     WORD(amax_bug, amax_bugs),
     INT(amax_from_lse),
     WORD(four_bug, four_bugs),
+    WORD(o_bug, o_bugs),
     INT(normalise_before),
     INT(block_n),
     INT(splits),

@@ -77,6 +77,19 @@ typedef enum sim_amax_bug {
   SIM_UNCLEARED       /* from what the outputs held before */
 } sim_amax_bug;
 
+/* What becomes of an O of 8 bits. */
+typedef enum sim_o_bug {
+  SIM_O_RIGHT,
+  SIM_O_SCALED_TWICE,
+  SIM_O_UNSCALED,
+  SIM_O_DIVIDED,       /* by the scale */
+  SIM_O_OVERFLOWS,     /* beyond the largest number NaN, of e5m2 infinity, as conversions of PyTorch's have it */
+  SIM_O_TRUNCATED,     /* and not rounded to nearest */
+  SIM_O_FLUSHED,       /* below the normal range 0 */
+  SIM_O_STOPS_EARLY,   /* saturates at 240, the largest number of another format of 8 bits */
+  SIM_AMAX_BEHIND_SCALE /* amax_o of O times its scale */
+} sim_o_bug;
+
 typedef struct sim_config {
   int operand[SIM_N_PRODUCTS], sum[SIM_N_PRODUCTS]; /* sim_format, sim_sum */
   int operand_truncate;
@@ -89,7 +102,7 @@ typedef struct sim_config {
   int fresh_accumulator; /* of every tile, added in f32; otherwise one accumulator goes on */
   int p_nan;             /* a P that is too large becomes NaN, and not the largest */
   int k_descaled, v_descaled, o_descaled_late; /* as fa_arithmetic's; SIM_IO: not before products */
-  int descale_bug, amax_bug, four_bug;
+  int descale_bug, amax_bug, four_bug, o_bug;
   int amax_from_lse;    /* the largest P is exp(m - LSE), and not 1 / sum */
   int normalise_before; /* P is divided by its sum before the product with V */
   int block_n, splits;  /* 0: the whole row at once; 0: no splits */

@@ -53,6 +53,9 @@ void sim_scores(const sim_call *call, sim_head *e);
 /* factor[n_q][n_k]: 0 or 1 / (1 - p). */
 void sim_dropout(const sim_call *call, const sim_head *e, float *factor);
 void sim_forward(const sim_call *call, sim_head *e); /* writes o and lse, and raises the amax */
+/* What an O of 8 bits is multiplied by; 1 without. store: such an O, of element at. */
+float sim_o_scale(const sim_call *call);
+void sim_store_o(const sim_call *call, int64_t at, float x);
 void sim_amax_begin(const sim_call *call);
 /* Row i of the head, with final scores x, their maximum m and the sum of exponentials relative to it; descale: what O was
  * multiplied by last; p: P as the second product had it. */

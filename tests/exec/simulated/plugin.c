@@ -38,7 +38,7 @@ static const char features[] =
     "\"head_dim_v\", \"softcap\", \"alibi\", \"bias\", \"bias_grad\", "
     "\"dropout\", \"dlse\", \"return_softmax\", "
     "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\", "
-    "\"quantized\", \"quantized_keys\", \"quantized_tokens\", \"quantized_amax\", \"quantized_e2m1\"";
+    "\"quantized\", \"quantized_keys\", \"quantized_tokens\", \"quantized_amax\", \"quantized_e2m1\", \"quantized_o\"";
 
 /* FA_SIMULATED_HELLO: more of the hello, as JSON members: what it says of itself, true or not. */
 static const char *hello(void *self) {
