@@ -1,6 +1,8 @@
 /* Operands of 8 bits. From a random stream of their own. */
 #include "fuzz/generate/parts.h"
 
+#include <math.h>
+
 #define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))
 #define PICK(r, a) ((a)[fa_rng_below(r, COUNT(a))])
 
@@ -44,7 +46,7 @@ static void draw_tiles(fa_gen *g, fa_rng *r) {
 static void draw_o(fa_quantized *q, fa_rng *r) {
   if (!fa_rng_chance(r, 0.3)) return;
   q->o = fa_rng_chance(r, 0.75) ? FA_E4M3 : FA_E5M2;
-  if (fa_rng_chance(r, 0.3)) q->o_scale = (float)exp2(-12 + 26 * fa_rng_next_double(r));
+  if (fa_rng_chance(r, 0.3)) q->o_scale = (float)exp2(-12 + 26 * fa_rng_next_uniform(r));
 }
 
 void fa_gen_quantized(fa_gen *g) {

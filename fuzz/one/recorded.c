@@ -118,6 +118,12 @@ static bool has_padded_lse(const fa_safetensors *f, const char *group) {
   return lse && lse->rank == 3;
 }
 
+/* An O that is not of the 8 bits that the case says was not scaled either, as that of a golden. */
+static void take_o_itself(const fa_safetensors *f, const char *group, fa_problem *p) {
+  const fa_tensor *o = find(f, group, "o");
+  if (o && o->dtype != p->quantized.o) p->quantized.o = 0, p->quantized.o_scale = 0;
+}
+
 /* Reads the case in the file and adapts it to what the group holds. */
 static fa_status read_case(const fa_safetensors *f, const char *group, fa_recorded *r, fa_error *err) {
   fa_status status = fa_case_from_text(fa_safetensors_meta(f, group), &r->c, err);
@@ -131,6 +137,7 @@ static fa_status read_case(const fa_safetensors *f, const char *group, fa_record
   p->return_softmax = find(f, group, "p_debug") != NULL;
   p->grad_lse = find(f, group, "dlse") != NULL;
   p->quantized.amax = p->quantized.present && (find(f, group, "amax_p") || find(f, group, "amax_o"));
+  take_o_itself(f, group, p);
   if (p->cu_seqlens_q.n > 0 && has_padded_lse(f, group)) p->lse_padded = true;
   return fa_case_validate(&r->c, err);
 }
@@ -176,6 +183,7 @@ static fa_status load_entry(fa_recorded *r, const char *name, const fa_tensor *s
                              : load_output(r, buffer, &r->in.t[buffer], stored, err);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (strcmp(name, fa_tensor_id_name((fa_tensor_id)id)) != 0) continue;
+    if (id == FA_T_O_SCALE && !fa_quantizes_o(&r->c.problem.quantized)) return FA_OK; /* beside an O of its own */
     if (!fa_tensor_id_is_output((fa_tensor_id)id)) return load_input(r, (fa_tensor_id)id, stored, err);
     if (id == FA_T_DROPOUT_KEEP) {
       fa_status status = add_keep_mask(r, err);

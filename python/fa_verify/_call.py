@@ -78,6 +78,7 @@ class Call(Case):
     v_descale: Any
     k_scales: Any  #: e4m3 as k, with a column for every 16, where quantized is "e2m1"; k and v are uint8 then: two numbers in each
     v_scales: Any
+    o_scale: Any  #: float32 [1], where quantized_o says that o is of 8 bits: what is stored is o times it, saturating
     do: Any  #: as o
     dlse: Any  #: as lse
     k_new: Any  #: [B, new, Hk, D]

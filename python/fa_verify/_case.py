@@ -14,7 +14,7 @@ INPUTS = (
     "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
     "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices",
     "mask_bits", "mask_indptr", "sinks", "topk_indices", "topk_length",
-    "q_descale", "k_descale", "v_descale", "k_scales", "v_scales",
+    "q_descale", "k_descale", "v_descale", "k_scales", "v_scales", "o_scale",
 )  # fmt: skip
 
 
@@ -75,6 +75,7 @@ class Case:
     quantized: str | None  #: "e4m3", "e5m2", "i8" or "e2m1": the type of keys and values; None: that of the case
     quantized_queries: bool  #: q has it too
     quantized_per: str  #: "tensor", "head", "token", "page" or "tile": what has a descale of its own
+    quantized_o: str | None  #: "e4m3" or "e5m2": o is stored in it, times o_scale; None: it has the case's type
     has_amax: bool  #: amax_p and amax_o are outputs: the largest magnitudes of P and of O
     rotary_dim: int  #: 0: no rotary embedding
     rotary_interleaved: bool
@@ -160,6 +161,8 @@ class Case:
         default = case.get("family") != "kvcache" and self.quantized not in ("i8", "e2m1")
         self.quantized_queries = quantized is not None and quantized.get("queries", default)
         self.quantized_per = (quantized or {}).get("descale", "tensor")
+        stored = (quantized or {}).get("o", "io")
+        self.quantized_o = None if stored == "io" else stored
         self.has_amax = (quantized or {}).get("amax", False)
         rotary = cache.get("rotary", {})
         self.rotary_dim = rotary.get("dim", 0)

@@ -54,6 +54,7 @@ FEATURES = {
     "quantized_mixed": "k of a latent cache is bytes: a row has numbers of e4m3, a float32 descale for each 128 of them, other columns of the case's type",
     "quantized_e2m1": "caches of 4 bits: k and v are uint8 with two numbers in each, the first in the low bits; k_scales, v_scales of 16 numbers, and k_descale, v_descale",
     "quantized_amax": "the largest magnitudes of P and of O are returned: amax_p, amax_o",
+    "quantized_o": "o is e4m3 or e5m2: o_scale times what it is, to nearest even, saturating",
     "quantized_append": "k_new and v_new of 16 bits, which the call stores in 8: divided by their descale, to nearest even, saturating",
     "empty_lse": "another LSE of rows without keys than the family's",
 }
@@ -61,5 +62,5 @@ FEATURES = {
 #: Words that version 1 of the protocol does not know: it took them for granted. Pairs of features ("bias_varlen"),
 #: which it does not know either, are in none of these tables.
 SINCE_VERSION_2 = ("bottom_right", "captures", "captures_grad", "chunk", "mask_bits", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk",
-                   "padded_lse", "quantized", "quantized_keys", "quantized_tokens", "quantized_mixed", "quantized_append", "quantized_e2m1", "quantized_amax", "captures_bool", "captures_i64", "captures_half",
+                   "padded_lse", "quantized", "quantized_keys", "quantized_tokens", "quantized_mixed", "quantized_append", "quantized_e2m1", "quantized_amax", "quantized_o", "captures_bool", "captures_i64", "captures_half",
                    "captures_half_grad", "captures_strides", "captures_many")  # fmt: skip

@@ -177,6 +177,7 @@ def kernel(
     quantized_append: bool = False,
     quantized_e2m1: bool = False,
     quantized_amax: bool = False,
+    quantized_o: bool = False,
 ) -> Callable[[Callable[[Call], Any]], Kernel]: ...
 def kernel(function: Callable[[Call], Any] | None = None, /, **options: Any) -> Any:
     """Makes a function a kernel that can be judged. Cases that ask for what is not declared are skipped.

@@ -36,6 +36,16 @@ static bool descale_otherwise(const fa_failure *x, int v, fa_mistake *m) {
   return change_all(x, v, m, other_value);
 }
 
+static bool o_scale_otherwise(const fa_failure *x, int v, fa_mistake *m) {
+  static const char *const what[] = {"not applied", "applied twice", "divided by, not multiplied by"};
+  const int64_t first = 0;
+  if (!fa_mistake_copy_input(m, FA_T_O_SCALE)) return false;
+  const double is = other_value(x, &x->in->t[FA_T_O_SCALE], &first, v);
+  fa_tensor_set(&m->in.t[FA_T_O_SCALE], &first, is);
+  fa_mistake_say(m, "o_scale %s", what[v]);
+  return is != fa_tensor_get(&x->in->t[FA_T_O_SCALE], &first);
+}
+
 /* The element as far along an axis, around its end; or the first. */
 static double along(const fa_tensor *right, const int64_t *at, int axis, int64_t by) {
   int64_t other[FA_MAX_RANK];
@@ -91,5 +101,7 @@ const fa_hypothesis fa_hypotheses_of_descales[] = {
      descale_of_other_head},
     {"descale_of_other_row", "a descale is that of another sequence, row or page", FA_OF_FORWARD, 3 * N_IDS,
      descale_of_other_row},
+    {"o_scale_otherwise", "the scale of O is not applied, or twice, or inverted", FA_BIT(FA_T_O), 3,
+     o_scale_otherwise},
     {"descale_of_other_tensor", "two descales are exchanged", FA_OF_FORWARD, 3, descale_of_other_tensor},
     {0}};

@@ -230,6 +230,8 @@ def _run(call: Any) -> Any:
                     _put_bias(out["dbias"], grads["dbias"], b)
                 if p.has_sinks_grad:
                     out["dsinks"] += grads["dsinks"]
+    if p.quantized_o:
+        out["o"] *= call.o_scale
     return result(**out)
 
 
@@ -245,7 +247,7 @@ KERNEL = Adapter(
         *("bias", "bias_grad", "dlse", "deterministic", "empty_lse"),
         *("append", "paged", "batch_idx", "splits", "cu_seqlens_cache", "bias_cache", "head_dim_v_cache", "top_left_cache"),
         *("chunk", "mask_bits", "bias_varlen", "flash_more", "sinks", "sinks_grad", "lse_without_sinks", "mla", "topk", "padded_lse"),
-        *("quantized", "quantized_keys", "quantized_tokens", "quantized_e2m1", "quantized_amax"),
+        *("quantized", "quantized_keys", "quantized_tokens", "quantized_e2m1", "quantized_amax", "quantized_o"),
     ),
     passes=("forward", "backward"),
     outputs=("o", "lse", "dq", "dk", "dv", "dbias", "dsinks", "amax_p", "amax_o"),
