@@ -23,7 +23,7 @@ static int64_t tensors_in(const fa_plugin_call_tensors *x) {
   const fa_plugin_tensors *t = &x->tensors;
   const fa_plugin_tensor *first[] = {&t->q, &t->o, x->buffer, x->dbuffer, &t->mask_bits};
   const fa_plugin_tensor *end[] = {&t->full_q_indices + 1, &t->dbias + 1, x->buffer + FA_MAX_CAPTURES,
-                                   x->dbuffer + FA_MAX_CAPTURES, &t->amax_o + 1};
+                                   x->dbuffer + FA_MAX_CAPTURES, &t->o_scale + 1};
   int64_t n = 0;
   for (int i = 0; i < 5; ++i)
     for (const fa_plugin_tensor *at = first[i]; at < end[i]; ++at) n += at->data != NULL;
@@ -247,13 +247,14 @@ static void test_quantized(void) {
   made m;
   make(&m,
        "{\"dtype\":\"bf16\",\"heads_q\":4,\"heads_kv\":2,\"batch\":3,\"seqlen_q\":5,"
-       "\"quantized\":{\"dtype\":\"e4m3\",\"descale\":\"head\",\"amax\":true}}",
+       "\"quantized\":{\"dtype\":\"e4m3\",\"descale\":\"head\",\"amax\":true,\"o\":\"e4m3\"}}",
        NULL);
   const fa_plugin_tensors *t = &m.plain.tensors;
   CHECK(m.problem.problem.quantized && m.problem.problem.quantized_queries);
   CHECK(strcmp(m.problem.problem.descale, "head") == 0);
-  CHECK(t->q.dtype == FA_PLUGIN_E4M3 && t->v.dtype == FA_PLUGIN_E4M3 && t->o.dtype == FA_PLUGIN_BF16);
+  CHECK(t->q.dtype == FA_PLUGIN_E4M3 && t->v.dtype == FA_PLUGIN_E4M3);
   CHECK(is(&t->q_descale, &m.t.t[FA_T_Q_DESCALE]) && is(&t->k_descale, &m.t.t[FA_T_K_DESCALE]));
+  CHECK(m.problem.problem.quantized_o && is(&t->o_scale, &m.t.t[FA_T_O_SCALE]) && t->o.dtype == FA_PLUGIN_E4M3);
   CHECK(m.problem.problem.amax && is(&t->amax_p, &m.t.t[FA_T_AMAX_P]) && is(&t->amax_o, &m.t.t[FA_T_AMAX_O]));
   CHECK(is(&t->v_descale, &m.t.t[FA_T_V_DESCALE]) && t->v_descale.shape[0] == 3 &&
         t->v_descale.shape[1] == 2);

@@ -74,8 +74,8 @@ static void who_lists_nothing_leaves_out_what_is_listed(void) {
                    "    features  mods_operators blocks_shared chunk mask_bits sinks sinks_grad "
                    "lse_without_sinks padded_lse topk mla\n              quantized quantized_keys "
                    "quantized_tokens quantized_mixed quantized_append quantized_e2m1\n"
-                   "              quantized_amax captures_bool captures_i64 captures_half captures_half_grad "
-                   "captures_strides\n              captures_many\n") == 0,
+                   "              quantized_amax quantized_o captures_bool captures_i64 captures_half "
+                   "captures_half_grad\n              captures_strides captures_many\n") == 0,
             "%s", text);
   free(text);
   cJSON_Delete(root);
