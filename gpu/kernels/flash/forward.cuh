@@ -59,11 +59,12 @@ FA_DEVICE void gemm_pv(float (&o)[C::M_TILES][C::D / 8][4],
                                int thread) {
   uint32_t words[C::M_TILES][4], linear[C::M_TILES][2] = {};
   if constexpr (C::LINEAR)
-    if (p.dropout_linear)
+    if (p.dropout_linear) {
       FA_UNROLL
       for (int m = 0; m < C::M_TILES; ++m)
         linear_kept_tile<C::BN / 8>(linear[m], p, seq, static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y),
                                     row0 + score_row<C>(thread, m), key0, thread % 32);
+    }
   FA_UNROLL
   for (int kk = 0; kk < C::BN / 16; ++kk) {
     uint32_t a[C::M_TILES][4];
