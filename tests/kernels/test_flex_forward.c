@@ -135,7 +135,9 @@ static fa_attention_params params_of(const call *c, const fa_kernel *kernel,
 
 #define RANGE(x, w)                                                                                          \
   { .name = #x, .begin = (const char *)(x), .bytes = sizeof(x), .writable = (w) }
-static void launch_all(const fa_attention_params *p, const fa_kernel *kernel, const call *c, uint64_t seed) {
+/* Returns how many products it computed. */
+static int64_t launch_all(const fa_attention_params *p, const fa_kernel *kernel, const call *c,
+                          uint64_t seed) {
   const fa_simt_range ranges[] = {
       RANGE(memory.q, false),      RANGE(memory.k, false),       RANGE(memory.v, false),
       RANGE(memory.q16, false),    RANGE(memory.k16, false),     RANGE(memory.v16, false),
@@ -159,7 +161,10 @@ static void launch_all(const fa_attention_params *p, const fa_kernel *kernel, co
   fa_error err = {""};
   CHECK_MSG(fa_simt_run(&launch, &report, &err) == FA_OK && report.state == FA_SUBJECT_OK, "%s: %s%s",
             c->name, err.text, report.text);
+  return (int64_t)report.work.products;
 }
+
+static int64_t products; /* of the last run */
 
 static int run(const fa_kernel *kernel, const call *c, const fa_flex_functions *functions, uint64_t seed) {
   int empty;
@@ -168,7 +173,7 @@ static int run(const fa_kernel *kernel, const call *c, const fa_flex_functions *
   memset(memory.o, 0xff, sizeof memory.o);
   memset(memory.o16, 0xff, sizeof memory.o16);
   memset(memory.lse, 0xff, sizeof memory.lse);
-  launch_all(&p, kernel, c, seed);
+  products = launch_all(&p, kernel, c, seed);
   const int wrong = flex_wrong_elements(c, &empty);
   CHECK_MSG(wrong == 0, "%s: %d elements", c->name, wrong);
   return empty;
@@ -177,16 +182,20 @@ static int run(const fa_kernel *kernel, const call *c, const fa_flex_functions *
 extern const fa_kernel_table flex_bare_forward;
 static int n_bare;
 
-/* The kernel without code for what the call lacks. */
+/* The kernel without code for what the call lacks, which computes no more than the one that can do everything, whose run was
+ * the last. */
 static void run_bare(const call *c, const fa_flex_functions *functions, uint64_t seed) {
   if (c->dtype == FA_F32 || c->d > FA_NARROW || c->dv > FA_NARROW || c->q_block || c->softcap > 0 || c->alibi ||
       c->bias || c->window_left >= 0 || c->window_right >= 0 || c->lengths)
     return;
+  const int64_t enough = products;
   for (int i = 0; i < flex_bare_forward.n; ++i) {
     const fa_kernel *k = &flex_bare_forward.v[i];
     if (k->dtype != c->dtype) continue;
     CHECK(k->entry != fa_kernel_find(k->name)->entry);
     run(k, c, functions, seed);
+    CHECK_MSG(enough > 0 && products == enough, "%s: %lld products, not %lld", c->name, (long long)products,
+              (long long)enough);
     ++n_bare;
   }
 }
