@@ -61,6 +61,7 @@ static void test_answers(void) {
   REQUIRE(ask(-1, &answers) == FA_OK);
   check_all(&answers, false, -1);
   CHECK(answers.able[1]);
+  CHECK(answers.bytes >= FA_DRAWING_PROFILES * sizeof *answers.draw + (size_t)list.n); /* in one block */
   fa_tier_forget(&answers);
   REQUIRE(ask(1 + FA_TIER_SAMPLE + 3, &answers) ==
           FA_OK); /* what it has said of the first profile is forgotten */
@@ -113,8 +114,8 @@ static unsigned runs_f32(void *self, const fa_problem *p, char *why, size_t size
   return p->dtype == FA_F32 ? runs_all(self, p, why, size) : 0;
 }
 
-/* What is counted of a list of which some cases are filtered out, cannot be run, or would take too long. */
-static void test_counts(void) {
+/* What is counted of a list of which some cases are filtered out, cannot be run, or would take too long; a candidate is held to no law. */
+static void test_counts(fa_rules *rules) {
   static const struct {
     const char *name;
     fa_dtype dtype;
@@ -136,9 +137,12 @@ static void test_counts(void) {
     c.problem.seqlen_q = c.problem.seqlen_k = cases[i].n;
     REQUIRE(fa_case_list_push(&list, &c) == FA_OK);
   }
+  if (rules) list.v[0].law = FA_LAW_REPEAT;
+  s.rules = rules;
   CHECK_MSG(fa_tier_choose(&tier, &s, &list, &err) == FA_OK, "%s", err.text);
-  CHECK_MSG(tier.n_all == 6 && tier.n_unable == 2 && tier.n_too_long == 2 && tier.n_named == 2 &&
-                tier.n_profiles == 0,
+  s.rules = NULL;
+  CHECK_MSG(tier.n_all == 6 && tier.n_unable == 2 + (rules != NULL) && tier.n_too_long == 2 &&
+                tier.n_named == 2 - (rules != NULL) && tier.n_profiles == 0,
             "%lld, %lld unable, %lld too long, %lld chosen", (long long)tier.n_all, (long long)tier.n_unable,
             (long long)tier.n_too_long, (long long)tier.n_named);
   fa_tier_free(&tier);
@@ -153,7 +157,9 @@ int main(void) {
   s = (fa_session){.cli = &cli, .lane = lane, .n_choices = 1};
   test_answers();
   test_nothing_new();
-  test_counts();
+  test_counts(NULL);
+  fa_rules rules = {0};
+  test_counts(&rules);
   free(lane);
   return check_done();
 }

@@ -83,6 +83,27 @@ static void test_golden(void) {
   fa_case_free(&c);
 }
 
+/* Inputs are compared bit for bit: 0 has a sign. */
+static void test_golden_inputs(void) {
+  static const char forward[] = "x.forward.safetensors";
+  char why[600];
+  fa_tensors in;
+  fa_error err = {""};
+  fa_safetensors f;
+  const int64_t first[FA_MAX_RANK] = {0};
+  fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8,\"fill\":\"zero\"}", &in);
+  CHECK_MSG(fa_golden_write(folder, "x", &c, 1, &err) == FA_OK, "%s", err.text);
+  const size_t n = read_all(forward);
+  REQUIRE(fa_safetensors_parse(bytes, n, "x", &f, &err) == FA_OK);
+  fa_tensor_set(fa_safetensors_find(&f, "x/q"), first, -0.0);
+  fa_safetensors_close(&f);
+  write_all(forward, n);
+  CHECK(!is_same(&c, why));
+  CHECK_MSG(strstr(why, ": q[0,0,0,0]: stored -0, now 0"), "%s", why);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* Rounding in f32 decides what these are worth: they have no golden. */
 static void test_no_golden(void) {
   static const char *const mods[] = {"\"score_mod\":\"score + int(0.3 * q_idx)\"",
@@ -132,13 +153,14 @@ static void test_groups(void) {
   fa_safetensors_close(&f);
 }
 
-/* Inputs alone are no run; one output makes one. */
+/* Inputs alone are no run, nor with a tensor of no group; one output makes one. */
 static void test_outputs(void) {
-  static const char *const names[] = {"x/q", "x/k", "x/v", "x/lse"}, *const groups[] = {"x"};
+  static const char *const names[] = {"x/q", "x/k", "x/v", "xylse", "x/lse"}, *const groups[] = {"x"};
   fa_tensors in;
   fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8,\"backward\":false}", &in);
-  const fa_tensor *const tensors[] = {&in.t[FA_T_Q], &in.t[FA_T_K], &in.t[FA_T_V], &in.t[FA_T_LSE]};
-  for (int n = 3; n <= 4; ++n) {
+  const fa_tensor *const tensors[] = {&in.t[FA_T_Q], &in.t[FA_T_K], &in.t[FA_T_V], &in.t[FA_T_LSE],
+                                      &in.t[FA_T_LSE]};
+  for (int n = 3; n <= 5; ++n) {
     char path[200];
     fa_safetensors f;
     fa_recorded run;
@@ -146,7 +168,7 @@ static void test_outputs(void) {
     write_groups(names, tensors, n, groups, 1, path);
     REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
     const fa_status status = fa_recorded_load(&f, path, "x", &run, &err);
-    CHECK_MSG(status == (n == 4 ? FA_OK : FA_ERR_INPUT), "%d: %s", n, err.text);
+    CHECK_MSG(status == (n == 5 ? FA_OK : FA_ERR_INPUT), "%d: %s", n, err.text);
     if (status == FA_OK)
       fa_recorded_free(&run);
     else
@@ -290,6 +312,18 @@ static void test_dump(void) {
   fa_case_free(&c);
 }
 
+/* A dump that could not be written has no name. */
+static void test_no_dump(void) {
+  char path[300] = "before", nowhere[300];
+  fa_tensors in;
+  fa_error err = {""};
+  fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8}", &in);
+  path_of("run.safetensors/none", nowhere);
+  CHECK(fa_dump_write(nowhere, &c, &in, &in, path, sizeof path, &err) != FA_OK && !path[0] && err.text[0]);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 static void remove_folder(void) {
   char path[200];
   DIR *d = opendir(folder);
@@ -306,6 +340,7 @@ static void remove_folder(void) {
 int main(void) {
   REQUIRE(mkdtemp(folder));
   test_golden();
+  test_golden_inputs();
   test_no_golden();
   test_groups();
   test_outputs();
@@ -314,6 +349,7 @@ int main(void) {
   test_words();
   test_file_names();
   test_dump();
+  test_no_dump();
   remove_folder();
   return check_done();
 }

@@ -147,6 +147,7 @@ static void check_dates(void) {
   CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "1900-02-29"))));
   CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2100-02-29"))));
   CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2023-02-29"))));
+  CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2030-00-01"))));
 }
 
 /* A date is digits in their places. */
@@ -216,6 +217,7 @@ static void check_regex(void) {
   fa_error err = {""};
   CHECK(parse(FILE_OF(WAIVER("\"name\":\"a(\"", "2030-02-28")), &w, &err) == FA_ERR_INPUT);
   CHECK_MSG(strstr(err.text, "no POSIX extended regular expression: Unmatched ( or \\("), "%s", err.text);
+  CHECK(parse(FILE_OF(WAIVER("\"name\":\"a(\",\"backend\":\"b\"", "2030-02-28")), &w, &err) == FA_ERR_INPUT);
   CHECK(parse(FILE_OF(WAIVER("\"device\":7", "2030-02-28")), &w, &err) == FA_ERR_INPUT);
   CHECK_MSG(strstr(err.text, "match.device: a string is needed"), "%s", err.text);
 }

@@ -186,6 +186,20 @@ static void test_draw(void) {
   }
 }
 
+/* The steepest of all pairs counts where the derivative of a cap meets operands with a floor. */
+static void test_steepest(void) {
+  fa_tensors in;
+  fa_profile profile = {.floor_operand = 0};
+  fa_case c = case_of("{\"seqlen_q\":9,\"head_dim\":8,\"softcap\":2}", &in);
+  CHECK(!fa_sample_refused(&c.problem, &in, NULL, &profile));
+  profile.floor_operand = 0x1p-24;
+  CHECK(fa_sample_refused(&c.problem, &in, NULL, &profile));
+  c.problem.softcap = 0;
+  CHECK(!fa_sample_refused(&c.problem, &in, NULL, &profile));
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* Rows whose LSE is too large for one float are needed, once each; those without a key are not. */
 static void test_needed(void) {
   fa_tensors in;
@@ -272,6 +286,7 @@ int main(void) {
   test_strided_cache();
   test_repeats();
   test_draw();
+  test_steepest();
   test_needed();
   test_odd();
   test_odd_keys();

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What the subject does: the first and the third run are the case's, the second is the trap. */
-static enum { RIGHT, REMEMBERS, ODD } way;
+static enum { RIGHT, REMEMBERS, ODD, RACES } way;
 static double factor;     /* of O in the second run, which is ODD; in any run of one that is RIGHT */
 static fa_tensors answer; /* of the second run */
 static int n_runs;
@@ -36,6 +36,10 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   ++n_runs;
   if (way == REMEMBERS) remember(t, opt->passes);
   if (way == ODD) multiply(&t->t[FA_T_O], n_runs == 2 ? factor : 1, n_runs == 1 || n_runs == 3);
+  if (way == RACES && n_runs == 2) {
+    out->state = FA_SUBJECT_RACE;
+    snprintf(out->text, sizeof out->text, "it raced");
+  }
   if (way == RIGHT) multiply(&t->t[FA_T_O], factor, 0);
   return status;
 }
@@ -78,6 +82,15 @@ static void test_answered_from_memory(void) {
   fa_tensors_free(&answer);
 }
 
+/* What such a call came to is said with its reason. */
+static void test_reason(void) {
+  const fa_rules rules = with_a_trap();
+  way = RACES;
+  judge("{\"seqlen_q\":3,\"head_dim\":8}", &rules);
+  CHECK_MSG(result.state == FA_RACE && strstr(result.reason, "RACE: it raced"), "%s: %s",
+            fa_state_name(result.state), result.reason);
+}
+
 /* A factor that no element's bound sees, but the statistics do. */
 static double odd_factor(const char *text) {
   way = RIGHT;
@@ -103,6 +116,7 @@ static void test_odd_beside_wrong(void) {
 
 int main(void) {
   test_answered_from_memory();
+  test_reason();
   test_odd_beside_wrong();
   fa_result_free(&result);
   return check_done();

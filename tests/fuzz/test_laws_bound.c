@@ -259,11 +259,11 @@ static void set_zero(const fa_tensor *t) {
   }
 }
 
-/* Whether a NaN in dQ breaks a law where dS may be as large as 2 |dO| |V| = 2 of what its type has. */
-static bool nan_breaks(double largest) {
+/* Whether a NaN in dQ breaks a law where dS may be as large as 2 |dO| |V|, and V is 1, and its type has this largest number. */
+static bool nan_breaks(double grad, double largest) {
   static fa_result r;
   const fa_run_config config = {.backend = &fa_backend_ref_f32};
-  const int64_t first[FA_MAX_RANK] = {0};
+  const int64_t first[FA_MAX_RANK] = {0}, fourth[FA_MAX_RANK] = {0, 0, 0, 3};
   double unused = 0;
   fa_case c;
   fa_error err = {""};
@@ -273,12 +273,13 @@ static bool nan_breaks(double largest) {
   fa_result_init(&r);
   for (int id = 0; id < FA_T_COUNT; ++id)
     if (fa_tensor_id_is_output((fa_tensor_id)id)) set_zero(&s.out.t[id]);
-  fa_tensor_set(&s.in.t[FA_T_DO], first, 1);
+  fa_tensor_set(&s.in.t[FA_T_DO], first, grad);
   fa_tensor_set(&s.in.t[FA_T_V], first, 1);
-  fa_tensor_set(&s.out.t[FA_T_DQ], first, NAN);
+  fa_tensor_set(&s.out.t[FA_T_DQ], fourth, NAN);
   s.profile.max_p = largest;
   REQUIRE(fa_law_check_nan(&w, &s, &err) == FA_OK);
   CHECK(w.over == (r.state == FA_FAIL));
+  CHECK_MSG(!w.over || strstr(r.reason, "[0,0,0,3]"), "%s", r.reason);
   s.bound_o = s.bound_lse = NULL;
   fa_law_side_free(&s);
   fa_result_free(&r);
@@ -287,8 +288,8 @@ static bool nan_breaks(double largest) {
 }
 
 static void test_overflow(void) {
-  CHECK(nan_breaks(3) && nan_breaks(2));
-  CHECK(!nan_breaks(1.999));
+  CHECK(nan_breaks(1, 3) && nan_breaks(1, 2) && nan_breaks(0.5, 1));
+  CHECK(!nan_breaks(1, 1.999) && !nan_breaks(0.5, 0.999));
 }
 
 /* ---- what is within a bound ---- */

@@ -151,7 +151,19 @@ static const struct {
      CACHE
      "\"batch\":2,\"kvcache\":{\"len\":[9,7],\"page_size\":4},\"strides\":{\"k\":{\"expand\":[\"b\"]}}}",
      "pages share memory"},
+    {FA_LAW_PAGE_PERMUTATION,
+     CACHE
+     "\"batch\":2,\"kvcache\":{\"len\":[9,7],\"page_size\":4},\"strides\":{\"v\":{\"expand\":[\"b\"]}}}",
+     "pages share memory"},
     {FA_LAW_LIST_ORDER, CACHE "\"kvcache\":{\"len\":[9]}}", "it has no lists of keys"},
+    {FA_LAW_PART_PERMUTATION, "{\"seqlen_q\":6}", "there are no parts"},
+    {FA_LAW_PART_EMPTY,
+     "{\"family\":\"merge\",\"seqlen_q\":6,\"merge\":{\"parts\":2},\"strides\":{\"do\":{\"expand\":[\"s\"]}}"
+     "}",
+     "rows of dO share memory"},
+    {FA_LAW_BATCH_ALONE, MEMEFF "\"bias\":{\"shape\":[1,1,\"q\",\"k\"],\"grad\":true}}", NULL},
+    {FA_LAW_VARLEN_SEPARATE, "{\"heads_q\":2," VARLEN ",\"alibi\":{\"slopes\":[[0.5,0.25],[0.125,0.75]]}}",
+     NULL},
 };
 
 /* reason NULL: it passes. */
@@ -210,10 +222,65 @@ static void test_forward_alone(void) {
   check(&b, FA_LAW_GRAD_POWER, "{\"seqlen_q\":6}", "the backend has no backward pass for it");
 }
 
+/* ---- laws that are broken ---- */
+
+/* The last element of this output is wrong in this run. */
+static struct {
+  uint64_t run;
+  fa_tensor_id id;
+  double factor, added;
+} wrong;
+
+static fa_status run_wrong(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                           fa_outcome *out, fa_error *err) {
+  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  const fa_tensor *one = &t->t[wrong.id];
+  int64_t at[FA_MAX_RANK];
+  if (status != FA_OK || opt->schedule_seed != wrong.run) return status;
+  fa_tensor_unravel(one, fa_tensor_count(one) - 1, at);
+  fa_tensor_set(one, at, fa_tensor_get(one, at) * wrong.factor + wrong.added);
+  return FA_OK;
+}
+
+static void test_broken(void) {
+  static const struct {
+    fa_law law;
+    const char *json;
+    uint64_t run;
+    fa_tensor_id id;
+    double factor, added;
+    const char *says;
+  } broken[] = {
+      {FA_LAW_SCALE_POWER, "{\"seqlen_q\":6}", 1, FA_T_O, 1, 0.25, "o: 1 of "},
+      {FA_LAW_GRAD_POWER, "{\"seqlen_q\":6}", 1, FA_T_DV, 1 + 0x1p-10, 0, "dv: 1 of "}, /* the next number */
+      {FA_LAW_MERGE_RANGES, "{\"heads_q\":2,\"seqlen_q\":6}", 1, FA_T_LSE, 1, 1, "in 1 of 12 rows"},
+      {FA_LAW_BATCH_ALONE, CACHE "\"batch\":2,\"kvcache\":{\"len\":[30,30],\"new\":2}}", 1, FA_T_K, 1, 1,
+       "k: 1 of 128 elements"}};
+  for (size_t i = 0; i < sizeof broken / sizeof *broken; ++i) {
+    static fa_result r;
+    fa_backend b = fa_backend_ref_f32;
+    fa_case c;
+    fa_error err = {""};
+    b.run = run_wrong;
+    const fa_run_config config = {.backend = &b, .n_threads = 1};
+    wrong.run = broken[i].run, wrong.id = broken[i].id, wrong.factor = broken[i].factor,
+    wrong.added = broken[i].added;
+    fa_result_init(&r);
+    REQUIRE(fa_case_from_text(broken[i].json, &c, &err) == FA_OK);
+    c.law = broken[i].law;
+    CHECK_MSG(fa_run_case(&c, &config, &r, &err) == FA_OK, "%s", err.text);
+    CHECK_MSG(r.state == FA_FAIL && strstr(r.reason, broken[i].says), "%s: %s: %s, not %s",
+              fa_law_describe(c.law)->name, fa_state_name(r.state), r.reason, broken[i].says);
+    fa_result_free(&r);
+    fa_case_free(&c);
+  }
+}
+
 int main(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
     check(&fa_backend_ref_f32, cases[i].law, cases[i].json, cases[i].reason);
   test_own_empty_rows();
   test_forward_alone();
+  test_broken();
   return check_done();
 }

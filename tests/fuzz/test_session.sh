@@ -33,6 +33,8 @@ expect has_not r.json '"draws"'
 run "$verify" run --cases two.json --backend ref-f32 --report s.json
 expect has s.json '"end_to_end":false'
 expect has_not s.json '"environment"'
+model=$(sed -n 's/^model name[[:space:]]*:[[:space:]]*//p' /proc/cpuinfo | head -n 1)
+expect has s.json "\"cpu\":\"${model:-unknown}\""
 run "$verify" run --backend ref-f32 --case '{"seqlen_q":3}' --case '{"seqlen_q":2}' # their numbers are their names
 expect exits 0
 expect says_line '^PASS #0  ref-f32'
@@ -167,6 +169,12 @@ expect grep -qE '^fa-verify: interrupted after [0-9]+ cases$' err # and there is
 run "$verify" run --cases two.json --backend ref-f32 --waivers missing.json
 expect exits 2
 expect complains "missing.json: No such file"
+run "$verify" run --cases two.json "${many[@]}" --waivers missing.json # what is wrong first is said
+expect exits 2
+expect complains "missing.json: No such file"
+run "$verify" run --cases two.json --backend ref-f32 --slower 2
+expect exits 2
+expect complains "--slower needs --baseline REPORT.json"
 printf '{"fa_waivers":1,"waivers":[{"match":{"name":"thirteen"},"states":["FAIL"],"reason":"known","expires":"2999-01-01"}]}' >w.json
 run "$faulty" run --cases two.json --backend faulty:wrong_o --waivers w.json
 expect exits 0
