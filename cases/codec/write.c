@@ -287,7 +287,7 @@ static void put_quantized(writer *w, const fa_quantized *q) {
   if (q->quantizes_new) put(w, "quantize_new", cJSON_CreateBool(true));
   if (q->amax) put(w, "amax", cJSON_CreateBool(true));
   if (fa_quantizes_o(q)) put_text(w, "o", fa_dtype_name(q->o));
-  if (q->o_scale != 0) put(w, "o_scale", cJSON_CreateNumber(q->o_scale));
+  put_number(w, "o_scale", q->o_scale, 0);
   end_object(w, parent);
 }
 
