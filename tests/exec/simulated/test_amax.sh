@@ -2,39 +2,28 @@
 # amax_p and amax_o: correct kernels of each kind pass, and each known mistake fails in the cases that are made for it.
 # usage: test_amax.sh FA-VERIFY SIMULATED.so (from the top of the source tree)
 set -uo pipefail
-verify=$(realpath "$1") plugin=$(realpath "$2") root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-source "$root/tests/support/cli_check.sh"
-
-conventions='"lse": {"base": "e", "scaled": true, "empty": "as_case", "alibi": "distance"}, "empty_o": "0"'
-all='"outputs": ["o", "lse", "amax_p", "amax_o"]'
-judge() { # ARITHMETIC-MEMBERS OUTPUTS SETTINGS ARGUMENTS...
-  local arithmetic=$1 outputs=$2 settings=$3
-  shift 3
-  FA_SIMULATED_HELLO="\"arithmetic\": {$arithmetic}, $outputs, $conventions" FA_SIMULATED=$settings run "$verify" "$@" --backend "plugin:$plugin" --no-progress --color never
-}
+source tests/exec/simulated/judge.sh
+outputs='"o", "lse", "amax_p", "amax_o"'
 fp8='"name": "fp8-sm90", "max_splits": 4' sixteen='"name": "wgmma-sm90", "max_splits": 4'
 cases=$root/cases/amax.json
 
-judge "$fp8" "$all" fp8-sm90 run --cases "$cases" -v
+judge "$fp8" fp8-sm90 run --cases "$cases" -v
 expect exits 0
 expect says 'failed:0'
 expect says amax_p
 expect says amax_o
-judge "$sixteen" "$all" wgmma run --cases "$cases" --filter '^(cache|dropout)' -v
+judge "$sixteen" wgmma run --cases "$cases" --filter '^(cache|dropout)' -v
 expect exits 0
 expect says amax_p
-judge "$fp8, \"p_scale\": 448" "$all" fp8-sm90,p_scale=448 run --cases "$cases" --filter '^(tensors|heads|late)'
+judge "$fp8, \"p_scale\": 448" fp8-sm90,p_scale=448 run --cases "$cases" --filter '^(tensors|heads|late)'
 expect exits 0
-judge "$fp8" "$all" fp8-sm90,max_lag=0.5,p_scale=128 run --cases "$cases" --filter '^(tensors|heads|late_keys)'
+judge "$fp8" fp8-sm90,max_lag=0.5,p_scale=128 run --cases "$cases" --filter '^(tensors|heads|late_keys)'
 expect exits 0 # relative to a maximum that lags behind, and right all the same
-judge "$fp8" "$all" fp8-sm90 random --profile quantized --count 150 --seed 27
+judge "$fp8" fp8-sm90 random --profile quantized --count 150 --seed 27
 expect exits 0
-judge "$fp8" "$all" fp8-sm90,amax_from_lse=1 run --cases "$cases"
+judge "$fp8" fp8-sm90,amax_from_lse=1 run --cases "$cases"
 expect exits 0 # exp(m - LSE) of an LSE that is one float, and not 1 / l
-judge "$fp8" '"outputs": ["o", "lse"]' fp8-sm90 run --cases "$cases" --filter '^tensors$' -v
+outputs='"o", "lse"' judge "$fp8" fp8-sm90 run --cases "$cases" --filter '^tensors$' -v
 expect exits 0
 expect says 'not delivered, not judged: amax_p, amax_o'
 
@@ -42,7 +31,7 @@ wrong() { # BUG CASE...: each of them fails, and by an amax
   local bug=$1
   shift
   for name in "$@"; do
-    judge "$fp8" "$all" "fp8-sm90,amax_bug=$bug" run --cases "$cases" --filter "^$name\$"
+    judge "$fp8" "fp8-sm90,amax_bug=$bug" run --cases "$cases" --filter "^$name\$"
     expect exits 1
     expect says amax_
   done
@@ -59,7 +48,7 @@ wrong dropped dropout
 wrong uncleared no_keys no_rows
 
 # Recorded runs: those of a failure, and what a golden holds.
-judge "$fp8" "$all" fp8-sm90,amax_bug=relative run --cases "$cases" --filter '^tokens$' --keep kept
+judge "$fp8" fp8-sm90,amax_bug=relative run --cases "$cases" --filter '^tokens$' --keep kept
 expect exits 1
 run "$verify" check kept/*.safetensors --no-progress --color never
 expect exits 1

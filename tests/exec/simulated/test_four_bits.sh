@@ -2,18 +2,7 @@
 # Caches of 4 bits: correct kernels of each kind pass, and each known mistake fails in the cases that are made for it.
 # usage: test_four_bits.sh FA-VERIFY SIMULATED.so (from the top of the source tree)
 set -uo pipefail
-verify=$(realpath "$1") plugin=$(realpath "$2") root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-source "$root/tests/support/cli_check.sh"
-
-conventions='"outputs": ["o", "lse"], "lse": {"base": "e", "scaled": true, "empty": "as_case", "alibi": "distance"}, "empty_o": "0"'
-judge() { # ARITHMETIC-MEMBERS SETTINGS ARGUMENTS...
-  local arithmetic=$1 settings=$2
-  shift 2
-  FA_SIMULATED_HELLO="\"arithmetic\": {$arithmetic}, $conventions" FA_SIMULATED=$settings run "$verify" "$@" --backend "plugin:$plugin" --no-progress --color never
-}
+source tests/exec/simulated/judge.sh
 sixteen='"name": "wgmma-sm90", "max_splits": 4'
 cases=$root/cases/four_bit_cache.json
 

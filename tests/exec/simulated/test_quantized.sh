@@ -2,18 +2,7 @@
 # Operands of 8 bits: correct kernels of each kind pass, and each known mistake fails, if only in the cases made for it.
 # usage: test_quantized.sh FA-VERIFY SIMULATED.so (from the top of the source tree)
 set -uo pipefail
-verify=$(realpath "$1") plugin=$(realpath "$2") root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-source "$root/tests/support/cli_check.sh"
-
-conventions='"outputs": ["o", "lse"], "lse": {"base": "e", "scaled": true, "empty": "as_case", "alibi": "distance"}, "empty_o": "0"'
-judge() { # ARITHMETIC-MEMBERS SETTINGS ARGUMENTS...
-  local arithmetic=$1 settings=$2
-  shift 2
-  FA_SIMULATED_HELLO="\"arithmetic\": {$arithmetic}, $conventions" FA_SIMULATED=$settings run "$verify" "$@" --backend "plugin:$plugin" --no-progress --color never
-}
+source tests/exec/simulated/judge.sh
 fp8='"name": "fp8-sm90", "max_splits": 4' sixteen='"name": "wgmma-sm90", "max_splits": 4'
 cases=$root/cases/quantized.json
 

@@ -2,20 +2,9 @@
 # O of 8 bits times a scale: correct kernels of each kind pass, and each known mistake fails in the cases that are made for it.
 # usage: test_scaled_o.sh FA-VERIFY SIMULATED.so (from the top of the source tree)
 set -uo pipefail
-verify=$(realpath "$1") plugin=$(realpath "$2") root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-source "$root/tests/support/cli_check.sh"
-
-conventions='"lse": {"base": "e", "scaled": true, "empty": "as_case", "alibi": "distance"}, "empty_o": "0"'
-all='"outputs": ["o", "lse", "amax_p", "amax_o"]'
-judge() { # ARITHMETIC SETTINGS ARGUMENTS...
-  local arithmetic=$1 settings=$2
-  shift 2
-  FA_SIMULATED_HELLO="\"arithmetic\": {$arithmetic, \"max_splits\": 4}, $all, $conventions" FA_SIMULATED=$settings run "$verify" "$@" --backend "plugin:$plugin" --no-progress --color never
-}
-fp8='"name": "fp8-sm90"' f32='"name": "simt-f32", "p": "f32"'
+source tests/exec/simulated/judge.sh
+outputs='"o", "lse", "amax_p", "amax_o"'
+fp8='"name": "fp8-sm90", "max_splits": 4' f32='"name": "simt-f32", "p": "f32", "max_splits": 4'
 cases=$root/cases/scaled_o.json
 
 judge "$fp8" fp8-sm90 run --cases "$cases"

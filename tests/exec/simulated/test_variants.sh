@@ -2,34 +2,29 @@
 # The simulated kernel is a correct one when it is told to be, and a wrong one when it is told to be.
 # usage: test_variants.sh FA-VERIFY SIMULATED.so (from the top of the source tree)
 set -uo pipefail
-verify=$(realpath "$1") plugin=$(realpath "$2") root=$PWD
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-source "$root/tests/support/cli_check.sh"
+source tests/exec/simulated/judge.sh
 
-# What the harness's conventions are: whoever says nothing of conventions is asked by a probe.
-ours='"outputs": ["o", "lse", "dq", "dk", "dv", "dbias"], "lse": {"base": "e", "scaled": true, "empty": "as_case", "alibi": "distance"}, "empty_o": "0"'
+ours="\"outputs\": [\"o\", \"lse\", \"dq\", \"dk\", \"dv\", \"dbias\"], $conventions"
 more=$ours # of the hello, beside the arithmetic
-judge() { # SET SETTINGS CASE-FILE...: it claims the named set
+claim() { # SET SETTINGS CASE-FILE...: it claims the named set
   local set=$1 settings=$2
   shift 2
-  FA_SIMULATED_HELLO="\"arithmetic\": {\"name\": \"$set\"}${more:+, $more}" FA_SIMULATED=$settings run "$verify" run --backend "plugin:$plugin" --no-progress --color never --filter "$filter" --cases "${@/#/$root/cases/}"
+  ask "\"arithmetic\": {\"name\": \"$set\"}${more:+, $more}" "$settings" run --filter "$filter" --cases "${@/#/$root/cases/}"
 }
 filter='^[a-f]' # some of the cases are enough
-judge simt-f32 p=io,ds=io,block_n=64 window.json varlen.json gqa.json softcap.json alibi.json
+claim simt-f32 p=io,ds=io,block_n=64 window.json varlen.json gqa.json softcap.json alibi.json
 expect exits 0
 expect says 'failed:0'
-judge mma-ampere mma-sm80 window.json varlen.json dropout.json kvcache.json edge.json
+claim mma-ampere mma-sm80 window.json varlen.json dropout.json kvcache.json edge.json
 expect exits 0
 
 # Arithmetic that has a field of its own: right where it is declared, wrong where it is not.
 arithmetic() { # FIELD SETTING CASE-FILE...
   local field=$1 setting=$2
   shift 2
-  judge "simt-f32\", \"$field\": true, \"p\": \"io" "p=io,ds=io,block_n=64,$setting=1" "$@"
+  claim "simt-f32\", \"$field\": true, \"p\": \"io" "p=io,ds=io,block_n=64,$setting=1" "$@"
   expect exits 0
-  judge simt-f32 "p=io,ds=io,block_n=64,$setting=1" "$@"
+  claim simt-f32 "p=io,ds=io,block_n=64,$setting=1" "$@"
   expect exits 1
 }
 filter='^(square|decode|batch|one_hot)'
@@ -40,18 +35,18 @@ arithmetic dropout_rounded dropout_rounded dropout.json
 
 filter='^(left_1|narrow)'
 for wrong in window_left_more=1 window_right_more=1 drop_last_key=1 scale_factor=1.01 lse_base2=1 lse_unscaled=1; do
-  judge simt-f32 "p=io,ds=io,block_n=64,$wrong" window.json
+  claim simt-f32 "p=io,ds=io,block_n=64,$wrong" window.json
   expect exits 1
 done
 filter='^(group_[25]|gemma|causal|flash_p17)'
-judge simt-f32 p=io,ds=io,gqa_modulo=1 gqa.json
+claim simt-f32 p=io,ds=io,gqa_modulo=1 gqa.json
 expect exits 1
-judge simt-f32 p=io,ds=io,softcap_before_scale=1 softcap.json
+claim simt-f32 p=io,ds=io,softcap_before_scale=1 softcap.json
 expect exits 1
-judge simt-f32 p=io,ds=io,alibi_flipped=1 alibi.json
+claim simt-f32 p=io,ds=io,alibi_flipped=1 alibi.json
 expect exits 1
 for wrong in dropout_rounds=8 dropout_layout=memeff; do
-  judge simt-f32 "p=io,ds=io,$wrong" dropout.json
+  claim simt-f32 "p=io,ds=io,$wrong" dropout.json
   expect exits 1
 done
 
@@ -60,11 +55,11 @@ probed_to() { [[ $1 == *=nan ]] && echo 1 || echo 0; } # NaN is right only where
 convention() { # SETTING HELLO CASE-FILE...
   local setting=$1 hello=$2
   shift 2
-  more=$hello judge simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
+  more=$hello claim simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
   expect exits 0
-  more='' judge simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
+  more='' claim simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
   expect exits "$(probed_to "$setting")"
-  judge simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
+  claim simt-f32 "p=io,ds=io,block_n=64,$setting" "$@"
   expect exits 1
 }
 filter='^[a-f]'
@@ -75,17 +70,17 @@ convention lse_none=1 '"outputs": ["o", "dq", "dk", "dv"]' window.json gqa.json
 filter='tall' # rows that see no key
 for empty in -inf 0 nan; do
   convention lse_of_empty=$empty '"lse": {"empty": "'$empty'"}' window.json
-  more='"lse": {"empty": "any"}' judge simt-f32 p=io,ds=io,block_n=64,lse_of_empty=$empty window.json
+  more='"lse": {"empty": "any"}' claim simt-f32 p=io,ds=io,block_n=64,lse_of_empty=$empty window.json
   expect exits 0
 done
 for empty in nan mean_v; do
   convention o_of_empty=$empty '"empty_o": "'$empty'"' window.json varlen.json
-  more='"empty_o": "any"' judge simt-f32 p=io,ds=io,block_n=64,o_of_empty=$empty window.json
+  more='"empty_o": "any"' claim simt-f32 p=io,ds=io,block_n=64,o_of_empty=$empty window.json
   expect exits 0
 done
 filter=causal # what the column is counted from has a meaning under a causal mask
 convention lse_alibi_column=1 '"lse": {"alibi": "column"}' alibi.json
 
-judge simt-f32 nonsense=1 window.json
+claim simt-f32 nonsense=1 window.json
 expect complains 'what is nonsense=1'
 done_checking
