@@ -19,7 +19,7 @@ const char *fa_arithmetic_what(int i) {
 }
 
 static bool is_narrow(fa_dtype dtype) {
-  return dtype == FA_F16 || dtype == FA_BF16 || dtype == FA_E4M3 || dtype == FA_E5M2;
+  return dtype == FA_F16 || dtype == FA_BF16 || fa_dtype_is_float8(dtype);
 }
 
 static void apply_f32(const fa_arithmetic_of_f32 *f32, fa_arithmetic *a) {

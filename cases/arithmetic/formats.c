@@ -56,7 +56,7 @@ static const struct shape {
 
 static fa_format of_dtype(fa_format f, fa_dtype dtype) {
   if (f != FA_FORMAT_IO) return f;
-  if (dtype == FA_E4M3 || dtype == FA_E5M2) return dtype == FA_E4M3 ? FA_FORMAT_E4M3 : FA_FORMAT_E5M2;
+  if (fa_dtype_is_float8(dtype)) return dtype == FA_E4M3 ? FA_FORMAT_E4M3 : FA_FORMAT_E5M2;
   return dtype == FA_F16 ? FA_FORMAT_F16 : dtype == FA_BF16 ? FA_FORMAT_BF16 : FA_FORMAT_F32;
 }
 

@@ -51,6 +51,10 @@ bool fa_dtype_is_float(fa_dtype t) {
   return types[t].f.exponent_bits != 0;
 }
 
+bool fa_dtype_is_float8(fa_dtype t) {
+  return t == FA_E4M3 || t == FA_E5M2;
+}
+
 /* ---- widening: exact, NaN payloads kept ---- */
 
 float fa_f16_to_f32(uint16_t h) {

@@ -40,6 +40,7 @@ const char *fa_dtype_name(
     fa_dtype t); /* "f16", "bf16", "f32", "i32", "u8", "f64", "i64", "bool", "e4m3", "e5m2", "i8", "e2m1" */
 bool fa_dtype_from_name(const char *name, fa_dtype *out);
 bool fa_dtype_is_float(fa_dtype t);
+bool fa_dtype_is_float8(fa_dtype t); /* e4m3 and e5m2 */
 
 float fa_f16_to_f32(uint16_t bits); /* exact */
 float fa_bf16_to_f32(uint16_t bits);

@@ -12,17 +12,17 @@
 
 /* +infinity of a floating-point type, e4m3's largest number; for f32 as two 16-bit words, the lower one 0. */
 static uint32_t infinity_of(fa_dtype dtype) {
-  if (dtype == FA_E4M3 || dtype == FA_E5M2) return dtype == FA_E4M3 ? 0x7e7e7e7e : 0x7c7c7c7c;
+  if (fa_dtype_is_float8(dtype)) return dtype == FA_E4M3 ? 0x7e7e7e7e : 0x7c7c7c7c;
   return dtype == FA_F16 ? 0x7c007c00 : dtype == FA_BF16 ? 0x7f807f80 : dtype == FA_F32 ? 0x7f800000 : 0;
 }
 
 uint16_t fa_input_gap(fa_dtype dtype) {
-  const bool eight = dtype == FA_E4M3 || dtype == FA_E5M2 || dtype == FA_I8;
+  const bool eight = fa_dtype_is_float8(dtype) || dtype == FA_I8;
   return eight ? FA_PATTERN_INPUT_GAP_8 : FA_PATTERN_INPUT_GAP;
 }
 
 static uint32_t poison_pattern(fa_poison poison, fa_dtype dtype) {
-  const bool eight = dtype == FA_E4M3 || dtype == FA_E5M2;
+  const bool eight = fa_dtype_is_float8(dtype);
   switch (poison) {
   case FA_POISON_A:
     return FA_PATTERN_WORD(eight ? FA_PATTERN_POISON_A_8 : FA_PATTERN_POISON_A);

@@ -38,7 +38,7 @@ static fa_status check_o(const fa_quantized *q, fa_error *err) {
       BAD("$.quantized.o_scale: %g, but O is not of 8 bits (quantized.o), and stored as it is", q->o_scale);
     return FA_OK;
   }
-  if (q->o != FA_E4M3 && q->o != FA_E5M2)
+  if (!fa_dtype_is_float8(q->o))
     BAD("$.quantized.o: \"%s\" is neither io, e4m3 nor e5m2",
         (unsigned)q->o < FA_N_DTYPES ? fa_dtype_name(q->o) : "?");
   if (!q->queries)

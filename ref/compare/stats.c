@@ -173,7 +173,7 @@ void fa_stats_judge(const fa_stats *s, const fa_problem *p, const fa_compare_opt
       opt->profile->operand[FA_PRODUCT_PV] > 0x1p-20)
     b.rms_low = 0;
   /* In 8 bits the rounding of O is most of sigma, and rows whose values are alike round alike. */
-  if (v->id == FA_T_O && (v->dtype == FA_E4M3 || v->dtype == FA_E5M2)) b = (band){0, fmax(b.rms_high, 2), 3};
+  if (v->id == FA_T_O && fa_dtype_is_float8(v->dtype)) b = (band){0, fmax(b.rms_high, 2), 3};
   const double diffuse =
       enough(&s->diffuse) ? mean_of(&s->diffuse) + mean_uncertainty(&s->diffuse) : INFINITY;
   const bool not_high = mean_of(&s->square) - mean_uncertainty(&s->square) <= b.rms_high * b.rms_high,

@@ -307,8 +307,7 @@ static bool mean_passes_head(trial *t, int64_t b, int64_t h, const keys *k, cons
     if (is_exact_zero(t->want, row)) continue;
     visible_range(p, i, sq, k->n, &low, &high);
     for (int64_t c = 0; c < dv; ++c)
-      mean[c] = high > low ? (sum[high * dv + c] - sum[low * dv + c]) / (double)(high - low) : 0;
-    for (int64_t c = 0; c < dv; ++c) mean[c] = stored(t, mean[c]);
+      mean[c] = stored(t, high > low ? (sum[high * dv + c] - sum[low * dv + c]) / (double)(high - low) : 0);
     passes = row_passes(t, row, mean);
   }
   free(mean);

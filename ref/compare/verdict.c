@@ -132,7 +132,7 @@ static bool judge(scan *s, mark *m) {
 /* Rows of a float type of 8 to 32 bits with bounds take the fast path. */
 bool fa_compare_row(const fa_want *w, int64_t e, fa_row_check *out) {
   const fa_dtype t = w->dtype;
-  if (w->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32 && t != FA_E4M3 && t != FA_E5M2))
+  if (w->quant == NULL || (t != FA_F16 && t != FA_BF16 && t != FA_F32 && !fa_dtype_is_float8(t)))
     return false;
   *out = (fa_row_check){
       .want = w->value + e, .quant = w->quant + e, .accum = w->accum + e, .ulp = fa_want_ulp(t)};
