@@ -106,8 +106,8 @@ typedef struct fa_plugin_problem {
   int quantized; /* keys and values are of 8 bits (FA_PLUGIN_E4M3 ...) or 4, and k_descale and v_descale are given */
   int quantized_queries; /* queries too: q_descale */
   const char
-      *descale; /* "tensor", "head", "token", "page": how many numbers share one; NULL: there are none */
-  int amax;     /* amax_p and amax_o are outputs */
+      *descale;    /* "tensor", "head", "token", "page": how many numbers share one; NULL: there are none */
+  int amax;        /* amax_p and amax_o are outputs */
   int quantized_o; /* o is of 8 bits, o_scale times what it is, and saturates */
 } fa_plugin_problem;
 

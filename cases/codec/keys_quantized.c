@@ -46,15 +46,10 @@ READER(read_o) {
 READER(read_o_scale) {
   return fa_read_number(r, v, 0x1p-100, 0x1p100, &P.quantized.o_scale);
 }
-static const fa_case_key quantized_keys[] = {{"dtype", read_dtype},
-                                             {"queries", read_queries},
-                                             {"descale", read_descale},
-                                             {"values", read_values},
-                                             {"quantize_new", read_quantize_new},
-                                             {"amax", read_amax},
-                                             {"o", read_o},
-                                             {"o_scale", read_o_scale},
-                                             {0}};
+static const fa_case_key quantized_keys[] = {
+    {"dtype", read_dtype},   {"queries", read_queries},           {"descale", read_descale},
+    {"values", read_values}, {"quantize_new", read_quantize_new}, {"amax", read_amax},
+    {"o", read_o},           {"o_scale", read_o_scale},           {0}};
 fa_status fa_read_quantized(fa_case_reader *r, const cJSON *v) {
   P.quantized = (fa_quantized){.present = true, .dtype = FA_E4M3};
   return fa_read_object(r, v, quantized_keys);

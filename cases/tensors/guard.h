@@ -15,7 +15,8 @@
 #define FA_PATTERN_INPUT_GAP_8 0x7f7f /* the same in tensors of 8 bits: NaN of e4m3 and e5m2, i8's largest */
 #define FA_PATTERN_POISON_A 0x7ffa    /* outputs before the call */
 #define FA_PATTERN_POISON_B 0xfff9
-#define FA_PATTERN_POISON_A_8 0xffff /* the same in outputs of 8 bits: the NaN that conversions do not make, and that they do */
+#define FA_PATTERN_POISON_A_8                                                                                \
+  0xffff /* the same in outputs of 8 bits: the NaN that conversions do not make, and that they do */
 #define FA_PATTERN_POISON_B_8 0x7f7f
 #define FA_PATTERN_POISON_FINITE 0x4b4b /* a number in every type, larger than any sum of test data */
 

@@ -172,8 +172,8 @@ static bool same_merge(const fa_parts *a, const fa_parts *b) {
 
 static bool same_quantized(const fa_quantized *a, const fa_quantized *b) {
   return a->present == b->present && a->dtype == b->dtype && a->queries == b->queries && a->per == b->per &&
-         a->values == b->values && a->quantizes_new == b->quantizes_new && a->amax == b->amax && a->o == b->o &&
-         same_double(a->o_scale, b->o_scale);
+         a->values == b->values && a->quantizes_new == b->quantizes_new && a->amax == b->amax &&
+         a->o == b->o && same_double(a->o_scale, b->o_scale);
 }
 
 static bool same_capture(const fa_capture *a, const fa_capture *b) {

@@ -52,7 +52,7 @@ typedef struct fa_quantized {
       quantizes_new; /* new keys and values of a cache have the problem's type, and the call stores them in 8 bits */
   bool amax;         /* amax_p and amax_o are outputs: the largest magnitudes of P and of O */
   fa_dtype o;        /* FA_E4M3, FA_E5M2: O's, beside queries of 8 bits; 0: the problem's */
-  double o_scale;    /* what such an O is multiplied by; 0: drawn, as values says */
+  double o_scale; /* what such an O is multiplied by; 0: drawn, as values says */
 } fa_quantized;
 
 /* "tensor", "head", "token", "page", "tile"; "?" out of range */

@@ -189,7 +189,7 @@ static fa_status judge_forward(judge *j, fa_wants *forward, const fa_ref_options
   const fa_contract *c = j->config->contract;
   fa_status status = fa_lse_widen_column(j->p, j->in, c, &forward->t[FA_T_LSE], err);
   if (status == FA_OK) status = fa_empty_rows_expect(&j->empty, j->in, options, forward, err);
-  if (status == FA_OK && !is_left_out(j, FA_T_O)) 
+  if (status == FA_OK && !is_left_out(j, FA_T_O))
     fa_ref_amax_of_given(j->p, j->in, &j->got->t[FA_T_O], forward);
   if (status == FA_OK) status = judge_set(j, fa_tensors_written_by(FA_PASS_FORWARD), forward, &itself, err);
   if (status == FA_OK) status = judge_set(j, caches_of(j->p), forward, &itself, err);

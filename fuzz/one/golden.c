@@ -63,7 +63,8 @@ static fa_status make_fresh(const fa_case *c, int n_threads, fresh *x, fa_error 
   /* Whether a rounding in f32 decides what an expression is worth, which has no golden then, is known with bounds alone; values are
    * the same with them. */
   const fa_profile f32 = fa_profile_get("simt-f32", p->dtype);
-  fa_ref_options options = {.n_threads = n_threads, .unscaled_o = true, .profile = p->score_mod || p->mask_mod ? &f32 : NULL};
+  fa_ref_options options = {
+      .n_threads = n_threads, .unscaled_o = true, .profile = p->score_mod || p->mask_mod ? &f32 : NULL};
   memset(x, 0, sizeof *x);
   fa_status status = fa_case_build(c, &x->in, err);
   if (status != FA_OK) return status;

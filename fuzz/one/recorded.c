@@ -183,7 +183,8 @@ static fa_status load_entry(fa_recorded *r, const char *name, const fa_tensor *s
                              : load_output(r, buffer, &r->in.t[buffer], stored, err);
   for (int id = 0; id < FA_T_COUNT; ++id) {
     if (strcmp(name, fa_tensor_id_name((fa_tensor_id)id)) != 0) continue;
-    if (id == FA_T_O_SCALE && !fa_quantizes_o(&r->c.problem.quantized)) return FA_OK; /* beside an O of its own */
+    if (id == FA_T_O_SCALE && !fa_quantizes_o(&r->c.problem.quantized))
+      return FA_OK; /* beside an O of its own */
     if (!fa_tensor_id_is_output((fa_tensor_id)id)) return load_input(r, (fa_tensor_id)id, stored, err);
     if (id == FA_T_DROPOUT_KEEP) {
       fa_status status = add_keep_mask(r, err);

@@ -190,7 +190,7 @@ static feature_edit *const features[] = {
     drop_sinks_grad,  sinks_in_lse,        drop_latent,        drop_topk,        drop_none,
     drop_none_at,     drop_repeated,       drop_empty_lists,   drop_beyond,      drop_list_length,
     drop_lse_padding, drop_quantized,      descale_tensors,    descale_heads,    descales_one,
-    drop_amax,        eight_bits,          store_new,          drop_o,             o_scale_one};
+    drop_amax,        eight_bits,          store_new,          drop_o,           o_scale_one};
 enum { N_FEATURES = sizeof features / sizeof *features };
 
 /* After the features: the strides of one tensor each, and finally the schedule. */

@@ -71,6 +71,5 @@ void fa_ref_amax_of_given(const fa_problem *p, const fa_tensors *in, const fa_te
   const bool zero = amax == 0 && reference->value[0] == 0 && reference->accum && reference->accum[0] == 0;
   /* an O that was rounded to 0 was not */
   if (right->saturates && amax >= fa_dtype_max(right->dtype)) return; /* what O was is not in it any more */
-  if (isfinite(amax))
-    fa_ref_amax_o_of(right->dtype, fa_o_scale(p, in), amax, zero, &forward->t[FA_T_AMAX_O]);
+  if (isfinite(amax)) fa_ref_amax_o_of(right->dtype, fa_o_scale(p, in), amax, zero, &forward->t[FA_T_AMAX_O]);
 }

@@ -11,10 +11,14 @@
 
 #ifdef FA_CLEARS_PADDING
 #define OF(KIND, type)                                                                                       \
-  case FA_PARAMS_##KIND: __builtin_clear_padding((type *)params); break;
+  case FA_PARAMS_##KIND:                                                                                     \
+    __builtin_clear_padding((type *)params);                                                                 \
+    break;
 #else
 #define OF(KIND, type)                                                                                       \
-  case FA_PARAMS_##KIND: (void)params; break;
+  case FA_PARAMS_##KIND:                                                                                     \
+    (void)params;                                                                                            \
+    break;
 #endif
 
 void params_clear_padding(fa_params_kind kind, void *params) {
@@ -33,6 +37,7 @@ void params_clear_padding(fa_params_kind kind, void *params) {
     OF(FLEX_EXACT, fa_flex_exact_params)
     OF(MERGE, fa_merge_params)
     OF(AMAX, fa_kernel_amax)
-  case FA_N_PARAMS: break;
+  case FA_N_PARAMS:
+    break;
   }
 }

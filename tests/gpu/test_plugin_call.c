@@ -254,7 +254,8 @@ static void test_quantized(void) {
   CHECK(strcmp(m.problem.problem.descale, "head") == 0);
   CHECK(t->q.dtype == FA_PLUGIN_E4M3 && t->v.dtype == FA_PLUGIN_E4M3);
   CHECK(is(&t->q_descale, &m.t.t[FA_T_Q_DESCALE]) && is(&t->k_descale, &m.t.t[FA_T_K_DESCALE]));
-  CHECK(m.problem.problem.quantized_o && is(&t->o_scale, &m.t.t[FA_T_O_SCALE]) && t->o.dtype == FA_PLUGIN_E4M3);
+  CHECK(m.problem.problem.quantized_o && is(&t->o_scale, &m.t.t[FA_T_O_SCALE]) &&
+        t->o.dtype == FA_PLUGIN_E4M3);
   CHECK(m.problem.problem.amax && is(&t->amax_p, &m.t.t[FA_T_AMAX_P]) && is(&t->amax_o, &m.t.t[FA_T_AMAX_O]));
   CHECK(is(&t->v_descale, &m.t.t[FA_T_V_DESCALE]) && t->v_descale.shape[0] == 3 &&
         t->v_descale.shape[1] == 2);

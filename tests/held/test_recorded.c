@@ -19,8 +19,7 @@ static const char *const all_files[] = {
     "alibi",       "softcap",      "headdim",       "offset",    "memeff",          "kvcache",
     "flex",        "mixed",        "masks",         "prefill",   "merge",           "sinks",
     "mla",         "topk",         "kvcache_large", "quantized", "quantized_cache", "mixed_cache",
-    "mla_prefill", "kvcache_mods", "hopper_cache",  "amax",      "four_bit_cache",
-    "scaled_o"};
+    "mla_prefill", "kvcache_mods", "hopper_cache",  "amax",      "four_bit_cache",  "scaled_o"};
 enum { N_FILES = sizeof all_files / sizeof *all_files };
 
 static void hold_inputs(digest_book *b, const fa_case *c) {

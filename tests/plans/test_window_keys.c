@@ -13,18 +13,10 @@ typedef struct example {
 } example;
 
 static const example examples[] = {
-    {4095, -1, -1, false},
-    {4096, -1, -1, true},
-    {8192, -1, 0, true},
-    {8192, 1024, 0, false},
-    {8192, 4094, 0, false},
-    {8192, 4095, 0, true},
-    {8192, 4000, 94, false},
-    {8192, 4000, 95, true},
-    {8192, 1024, -1, true},
-    {8192, 0, 8191, true},
-    {4095, 4000, 4000, false},
-    {4096, INT32_MAX, INT32_MAX, true},
+    {4095, -1, -1, false},   {4096, -1, -1, true},      {8192, -1, 0, true},
+    {8192, 1024, 0, false},  {8192, 4094, 0, false},    {8192, 4095, 0, true},
+    {8192, 4000, 94, false}, {8192, 4000, 95, true},    {8192, 1024, -1, true},
+    {8192, 0, 8191, true},   {4095, 4000, 4000, false}, {4096, INT32_MAX, INT32_MAX, true},
 };
 
 static const char *kernel_of(const example *x) {
@@ -54,7 +46,8 @@ static const char *kernel_of(const example *x) {
 int main(void) {
   for (size_t i = 0; i < sizeof examples / sizeof *examples; ++i) {
     const example *x = &examples[i];
-    const char *wanted = x->is_long ? "hopper_forward_bf16_128_long" : "hopper_forward_bf16_128", *got = kernel_of(x);
+    const char *wanted = x->is_long ? "hopper_forward_bf16_128_long" : "hopper_forward_bf16_128",
+               *got = kernel_of(x);
     CHECK_MSG(strcmp(got, wanted) == 0, "%d keys, window %d, %d: %s, not %s", (int)x->keys, (int)x->left,
               (int)x->right, got, wanted);
   }

@@ -150,8 +150,7 @@ static void store_row(const sim_call *call, const sim_head *e, int64_t i) {
   const sim_config *c = call->c;
   const fa_plugin_tensor *o = &call->t->o, *lse = &call->t->lse;
   const int64_t at = sim_row_q(call, e, o, i);
-  for (int64_t d = 0; d < e->dv; ++d)
-    sim_store_o(call, at + d * o->stride[o->rank - 1], e->o[i * e->dv + d]);
+  for (int64_t d = 0; d < e->dv; ++d) sim_store_o(call, at + d * o->stride[o->rank - 1], e->o[i * e->dv + d]);
   float x = e->lse[i];
   if (isfinite(x) && c->lse_alibi_column && call->t->alibi_slopes.data) {
     const fa_plugin_tensor *t = &call->t->alibi_slopes;

@@ -32,13 +32,13 @@ static void close_(void *self) {
   free(self);
 }
 
-static const char features[] =
-    "\"causal\", \"window\", \"top_left\", \"bottom_right\", \"varlen\", "
-    "\"seqused_k\", \"leftpad_k\", \"gqa\", "
-    "\"head_dim_v\", \"softcap\", \"alibi\", \"bias\", \"bias_grad\", "
-    "\"dropout\", \"dlse\", \"return_softmax\", "
-    "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\", "
-    "\"quantized\", \"quantized_keys\", \"quantized_tokens\", \"quantized_amax\", \"quantized_e2m1\", \"quantized_o\"";
+static const char features[] = "\"causal\", \"window\", \"top_left\", \"bottom_right\", \"varlen\", "
+                               "\"seqused_k\", \"leftpad_k\", \"gqa\", "
+                               "\"head_dim_v\", \"softcap\", \"alibi\", \"bias\", \"bias_grad\", "
+                               "\"dropout\", \"dlse\", \"return_softmax\", "
+                               "\"paged\", \"batch_idx\", \"splits\", \"deterministic\", \"empty_lse\", "
+                               "\"quantized\", \"quantized_keys\", \"quantized_tokens\", \"quantized_amax\", "
+                               "\"quantized_e2m1\", \"quantized_o\"";
 
 /* FA_SIMULATED_HELLO: more of the hello, as JSON members: what it says of itself, true or not. */
 static const char *hello(void *self) {
