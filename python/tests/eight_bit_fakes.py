@@ -1,6 +1,8 @@
 """Modules in place of libraries whose kernels take 8 bits: they compute in float32 on a processor what the libraries document, and keep
 what they were called with. Tensors that do not have the shape or the type that the library checks are refused."""
 
+import types
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -97,6 +99,96 @@ class _Wrapper:
             found.append(in_parts(rows, k, v, scale, self._cap) if self._decodes else attend(rows, k, v, scale, self._causal, self._cap))
         o = torch.cat([o for o, _ in found]).to(q.dtype)
         return o if v_scale is None else (o.float() * v_scale).to(q.dtype), torch.cat([lse for _, lse in found], 1).T / torch.log(torch.tensor(2.0))
+
+
+class Cudnn:
+    """cudnn: graphs of sdpa_fp8. Every tensor has the shape, the strides and the type that its node was given, numbers of float32 have four
+    axes of 1; P is rounded to e4m3 after it is multiplied by scale_s, O after scale_o. 128 keys have an accumulator."""
+
+    class cudnnGraphNotSupportedError(Exception):
+        pass
+
+    def __init__(self):
+        self.calls = []
+        self.data_type = types.SimpleNamespace(FP8_E4M3=torch.float8_e4m3fn, FLOAT=torch.float32)
+        self.diagonal_alignment = types.SimpleNamespace(TOP_LEFT="top left", BOTTOM_RIGHT="bottom right")
+        self.heur_mode = types.SimpleNamespace(A="a", FALLBACK="fallback")
+        self.create_handle = lambda: "handle"
+        self.set_stream = lambda handle, stream: None
+
+    def pygraph(self, io_data_type, intermediate_data_type, compute_data_type, handle):
+        assert intermediate_data_type == compute_data_type == torch.float32 and handle == "handle"
+        return _Graph(self)
+
+
+class _Node:
+    def __init__(self, dim=None, stride=None, data_type=None):
+        self.dim, self.stride, self.data_type, self.output = dim, stride, data_type, False
+
+    def set_output(self, output):
+        self.output = output
+        return self
+
+    def set_dim(self, dim):
+        self.dim = dim
+        return self
+
+    def set_stride(self, stride):
+        self.stride = stride
+        return self
+
+    def set_data_type(self, data_type):
+        self.data_type = data_type
+        return self
+
+    def seen_in(self, x):
+        """x as the node says it lies in memory."""
+        assert x.element_size() == self.data_type.itemsize and len(self.dim) == len(self.stride) == 4
+        return x.view(self.data_type).as_strided(self.dim, self.stride)
+
+
+class _Graph:
+    def __init__(self, module):
+        self._module = module
+
+    def tensor(self, name, dim, stride, data_type):
+        return _Node(dim, stride, data_type)
+
+    def sdpa_fp8(self, name, q, k, v, descale_q, descale_k, descale_v, descale_s, scale_s, scale_o, attn_scale, generate_stats,
+                 diagonal_alignment="top left", right_bound=None, left_bound=None):  # fmt: skip
+        assert generate_stats and isinstance(attn_scale, float) and diagonal_alignment == "top left"
+        self._given = {"q": q, "k": k, "v": v, "descale_q": descale_q, "descale_k": descale_k, "descale_v": descale_v, "descale_s": descale_s, "scale_s": scale_s, "scale_o": scale_o}
+        assert all(node.data_type == (torch.float8_e4m3fn if name in "qkv" else torch.float32) for name, node in self._given.items())
+        self._scale, self._edges, self._out = attn_scale, (left_bound, right_bound), [_Node() for _ in range(4)]
+        return self._out
+
+    def build(self, modes):
+        assert modes == ["a", "fallback"] and all(node.output for node in self._out)
+
+    def get_workspace_size(self):
+        return 0
+
+    def execute(self, tensors, workspace, handle):
+        x = {name: node.seen_in(tensors[node]) for name, node in self._given.items()}
+        numbers = {name: float(x[name]) for name in self._given if name not in "qkv"}
+        self._module.calls.append(numbers)
+        o, lse, amax = self._attend(*(x[name].float() for name in "qkv"), numbers)
+        for node, value in zip(self._out, (self._stored(o, numbers["scale_o"]), lse, amax.reshape(1, 1, 1, 1), o.abs().max().reshape(1, 1, 1, 1))):
+            node.seen_in(tensors[node]).copy_(value)
+
+    def _stored(self, o, scale):
+        return (o * scale).clamp(-448, 448).to(torch.float8_e4m3fn)
+
+    def _attend(self, q, k, v, numbers):
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+        t = (q @ k.transpose(2, 3)) * self._scale * numbers["descale_q"] * numbers["descale_k"]
+        left, right = self._edges
+        distance = torch.arange(t.shape[3])[None, :] - torch.arange(t.shape[2])[:, None]
+        hidden = (distance > right if right is not None else distance < -t.shape[2]) | (distance <= -(left or t.shape[2] + 1))
+        t = t.masked_fill(hidden, float("-inf"))
+        lse, e = torch.logsumexp(t, 3, keepdim=True), torch.exp(t - t.amax(3, keepdim=True))
+        p = (e * numbers["scale_s"]).clamp(max=448).to(torch.float8_e4m3fn).float()
+        return (p @ v) * numbers["descale_s"] * numbers["descale_v"] / e.sum(3, keepdim=True), lse, torch.exp(t - lse).max()
 
 
 def on_a_processor(kernel, **changed):

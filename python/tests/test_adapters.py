@@ -88,6 +88,11 @@ def test_unknown_adapter():
         ("fa3_fwd", {"seqlen_q": 4, "dtype": "bf16", "head_dim": 72, "quantized": {"dtype": "e4m3"}}, "in 8 bits it takes e4m3, and multiples of 16 columns"),
         ("flashinfer_decode", {**DECODE, "quantized": {"dtype": "i8"}}, "its caches of 8 bits are of e4m3 or e5m2"),
         ("flashinfer_paged", {**DECODE, "quantized": {"dtype": "e4m3", "descale": "head"}}, "one number scales all keys of a cache in 8 bits"),
+        ("cudnn_frontend_fp8", {"seqlen_q": 4}, "queries, keys and values are e4m3 with one descale each"),
+        ("cudnn_frontend_fp8", {"seqlen_q": 4, "quantized": {"descale": "head", "o": "e4m3"}}, "queries, keys and values are e4m3 with one descale each"),
+        ("cudnn_frontend_fp8", {"seqlen_q": 4, "quantized": {}}, "before Blackwell its O is e4m3"),
+        ("cudnn_frontend_fp8", {"seqlen_q": 4, "seqlen_k": 5, "mask": {"type": "causal"}, "quantized": {"o": "e4m3"}}, "before Blackwell its masks begin at the top left"),
+        ("cudnn_frontend_fp8", {"seqlen_q": 4, "mask": {"type": "causal"}, "quantized": {"o": "e4m3"}}, True),
     ],
 )
 def test_reasons(name, case, said):

@@ -47,6 +47,7 @@ NAMES = (
     "flashinfer_paged",
     "flashinfer_decode",
     "cudnn_frontend",
+    "cudnn_frontend_fp8",
     "sageattention",
     "flash_attn",
     "fa3_fwd",

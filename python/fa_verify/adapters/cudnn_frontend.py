@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from fa_verify.adapters._adapter import Adapter, result
+from fa_verify.adapters._cudnn import execute, graph, written
 from fa_verify.adapters._problem import Problem
 from fa_verify.adapters._torch import aligned, cuda_missing, swap
 
@@ -26,18 +26,10 @@ def _refuses(p: Problem, backward: bool) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=1)
-def _handle() -> Any:
-    import cudnn
-
-    return cudnn.create_handle()
-
-
 def _graph(p: Problem) -> Any:
     import cudnn
 
-    kind = {"f16": cudnn.data_type.HALF, "bf16": cudnn.data_type.BFLOAT16}[p.dtype]
-    return cudnn.pygraph(io_data_type=kind, intermediate_data_type=cudnn.data_type.FLOAT, compute_data_type=cudnn.data_type.FLOAT, handle=_handle())
+    return graph({"f16": cudnn.data_type.HALF, "bf16": cudnn.data_type.BFLOAT16}[p.dtype])
 
 
 def _mask(p: Problem) -> dict[str, Any]:
@@ -50,21 +42,6 @@ def _mask(p: Problem) -> dict[str, Any]:
     return {**edges, "diagonal_band_left_bound": p.left + 1} if p.left >= 0 else edges
 
 
-def _execute(graph: Any, tensors: dict[Any, Any]) -> None:
-    import cudnn
-    import torch
-
-    graph.build([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-    workspace = torch.empty(max(graph.get_workspace_size(), 1), dtype=torch.uint8, device="cuda")
-    cudnn.set_stream(handle=_handle(), stream=torch.cuda.current_stream().cuda_stream)
-    graph.execute(tensors, workspace, handle=_handle())
-
-
-def _written(graph_tensor: Any, like: Any, kind: Any = None) -> Any:
-    graph_tensor.set_output(True).set_dim(list(like.shape)).set_stride(list(like.stride()))
-    return graph_tensor.set_data_type(kind) if kind is not None else graph_tensor
-
-
 def _forward(p: Problem, q: Any, k: Any, v: Any, bias: Any) -> tuple[Any, Any]:
     import cudnn
     import torch
@@ -75,9 +52,9 @@ def _forward(p: Problem, q: Any, k: Any, v: Any, bias: Any) -> tuple[Any, Any]:
     o_, stats_ = g.sdpa(name="sdpa", **given, attn_scale=p.scale, generate_stats=True, **_mask(p))
     o = torch.empty((p.batch, p.seqlen_q, p.heads_q, p.head_dim_v), dtype=q.dtype, device=q.device).transpose(1, 2)
     lse = torch.empty((p.batch, p.heads_q, p.seqlen_q, 1), dtype=torch.float32, device=q.device)
-    _written(o_, o)
-    _written(stats_, lse, cudnn.data_type.FLOAT)
-    _execute(g, {**{given[name]: x for name, x in names.items()}, o_: o, stats_: lse})
+    written(o_, o)
+    written(stats_, lse, cudnn.data_type.FLOAT)
+    execute(g, {**{given[name]: x for name, x in names.items()}, o_: o, stats_: lse})
     return o, lse
 
 
@@ -95,10 +72,10 @@ def _backward(p: Problem, q: Any, k: Any, v: Any, bias: Any, o: Any, lse: Any, d
     outs = g.sdpa_backward(name="sdpa_backward", **given, attn_scale=p.scale, **more, **_mask(p))
     pointers = {given[name]: x for name, x in names.items()}
     for node, name in zip(outs, ("dq", "dk", "dv")):
-        pointers[_written(node, found[name])] = found[name]
+        pointers[written(node, found[name])] = found[name]
     if p.has_bias_grad:
         pointers[more["dBias"]] = found["dbias"]
-    _execute(g, pointers)
+    execute(g, pointers)
     return found
 
 
