@@ -45,13 +45,6 @@ def _factors(call: Any) -> dict[str, Any]:
     return {name: x.reshape(1, 1, 1, 1) for name, x in given.items()}
 
 
-def _bytes(x: Any) -> Any:
-    """Floats of 8 bits as what every version of DLPack knows."""
-    import torch
-
-    return x.view(torch.uint8) if x.element_size() == 1 else x
-
-
 def _run(call: Any) -> Any:
     import cudnn
     import torch
@@ -70,7 +63,7 @@ def _run(call: Any) -> Any:
     lse = torch.empty((p.batch, p.heads_q, p.seqlen_q, 1), dtype=torch.float32, device=q.device)
     amax = [torch.empty((1, 1, 1, 1), dtype=torch.float32, device=q.device) for _ in range(2)]
     outputs = {written(node, x, eight if x is o else f32): x for node, x in zip(nodes, (o, lse, *amax))}
-    execute(g, {**{given[name]: _bytes(x) for name, x in inputs.items()}, **{node: _bytes(x) for node, x in outputs.items()}})
+    execute(g, {**{given[name]: x for name, x in inputs.items()}, **outputs})
     return result(o=swap(o), lse=lse.squeeze(-1), amax_p=amax[0].reshape(1), amax_o=amax[1].reshape(1))
 
 
