@@ -147,6 +147,13 @@ def test_cudnn_takes_what_hopper_has(cudnn):
     assert fa_verify.check(kernel, "scaled_o").passed == 10
 
 
+def test_cudnn_is_not_asked_what_it_has_no_engine_for(cudnn):
+    """One query, with a mask or without: of 140 random cases an H200 built none."""
+    cases = [{**EIGHT, "name": "one", "seqlen_q": 1}, {**LEFT, "seqlen_q": 1}, {**EIGHT, "name": "two", "seqlen_q": 2, "seqlen_k": 1}]
+    report = fa_verify.check(on_a_processor(get("cudnn_frontend_fp8")), cases)
+    assert (report.passed, report.skipped) == (1, 2), report
+
+
 def test_cudnn_masks_amaxes_and_strides(cudnn):
     square = {"seqlen_q": 96, "seqlen_k": 96, "head_dim": 128}
     cases = [

@@ -14,6 +14,11 @@ from fa_verify.adapters._torch import aligned, cuda_missing, swap
 #: the type's exponents as it can.
 SCALE_P = 256.0
 
+#: Its running maximum does not lag: P of maxima that rise by up to 8 powers of two a tile is not cut off, whatever its scale. It has one
+#: accumulator of Hopper's for all keys (the finding cudnn-fp8-one-accumulator) and is judged, as fa3_fwd is, by what a fresh one every
+#: 128 keys keeps: with accumulator_keys 0 the bound of 32,768 keys would be O itself.
+ARITHMETIC = {"name": "fp8-sm90", "p_scale": SCALE_P, "max_lags": False}
+
 
 def _refuses(p: Problem, backward: bool) -> str:
     if p.quantized != "e4m3" or not p.quantized_queries or p.quantized_per != "tensor":
@@ -26,6 +31,8 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "before Blackwell its masks begin at the top left"
     if p.masked and p.right != 0:
         return "its masks end at the diagonal"
+    if p.head_dim_v != p.head_dim and p.head_dim_v > 128:
+        return "with another head_dim, a head_dim_v of 256 ended in an illegal memory access"
     return ""
 
 
@@ -79,8 +86,8 @@ KERNEL = Adapter(
     outputs=("o", "lse", "amax_p", "amax_o"),
     lse={"base": "e", "scaled": True, "layout": "as_call", "dtype": "f32", "empty": "any"},
     empty_o="any",
-    limits={"head_dim": {"max": 256, "multiple_of": 16}, "head_dim_v": {"max": 256, "multiple_of": 16}},
-    arithmetic={"name": "fp8-sm90", "p_scale": SCALE_P},
+    limits={"seqlen_q": {"min": 2}, "head_dim": {"max": 256, "multiple_of": 16}, "head_dim_v": {"max": 256, "multiple_of": 16}},
+    arithmetic=ARITHMETIC,
     refuses=_refuses,
     missing=cuda_missing,
     arrays="torch",
