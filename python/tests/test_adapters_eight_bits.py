@@ -162,9 +162,10 @@ def test_cudnn_masks_amaxes_and_strides(cudnn):
         {**EIGHT, **square, "mask": {"type": "causal"}},
         {**EIGHT, **square, "mask": {"type": "window", "left": 20, "right": 0}},
         {**EIGHT, "strides": {"q": {"gap": [16, 16, 48]}, "v": {"offset": 3}}},
+        {**EIGHT, "head_dim": 144, "head_dim_v": 256},
     ]
     report = fa_verify.check(on_a_processor(get("cudnn_frontend_fp8")), [{**case, "name": f"case_{i}"} for i, case in enumerate(cases)])
-    assert report.passed == report.total == 5, report
+    assert report.passed == report.total == 6, report
 
 
 @pytest.mark.parametrize("name", ["descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o"])

@@ -31,8 +31,6 @@ def _refuses(p: Problem, backward: bool) -> str:
         return "before Blackwell its masks begin at the top left"
     if p.masked and p.right != 0:
         return "its masks end at the diagonal"
-    if p.head_dim_v != p.head_dim and p.head_dim_v > 128:
-        return "with another head_dim, a head_dim_v of 256 ended in an illegal memory access"
     return ""
 
 
