@@ -62,6 +62,8 @@ RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("exec2", "tests/gpu/test_exec2.sh", "fa-verify"),
         script("session", "tests/fuzz/test_session.sh", "fa-verify", "faulty_verify"),
         script("judge_lies", "tests/device/test_lying.sh", "fa-verify", "lying_verify")]
+PAGES = [Program(f"sessions {page}", ("python3", "tests/fuzz/test_sessions.py", "@fa-verify" if page == "untrusted" else "@faulty_verify", page))
+         for page in ("verdicts", "random", "resumed", "known", "untrusted")]
 OF = {
     "kernels": KERNELS,
     "plan": [*PLAN, *KERNELS],
@@ -73,7 +75,7 @@ OF = {
     "fuzz": [*WHOLE, *LAWS, *TWO, *BY_ITSELF, *tests("ci_tier", "untrusted_group", "delivered", "bench_pairs", "flex_slope",
                                                      "explain_hypotheses", "report_untrusted", "report_claims", "report_causes", "report", "report_maps", "report_merge",
                                                      "report_causes_report", "generate", "judge_process", "judge_canaries", "option_rows", "session_memory", "ci_ask", "lanes_usual"),
-             *(judged(f) for f in ("kvcache", "gqa", "edge", "merge", "topk")), RECORDED, GOLDENS, *RUNS],
+             *(judged(f) for f in ("kvcache", "gqa", "edge", "merge", "topk")), RECORDED, GOLDENS, *PAGES, *RUNS],
 }
 OF["formulas"] = OF["ref"]
 
