@@ -110,7 +110,7 @@ static void compare_norms(fa_law_work *w, const fa_law_side *other, fa_tensor_id
     errors += error * error;
     size += want * want;
     largest = fmax(largest, fabs(want));
-    if (!(error <= worst)) { /* NaN counts as the worst */
+    if (!(error <= worst) && !isnan(worst)) { /* nothing is worse than NaN */
       worst = error;
       memcpy(worst_index, index, sizeof index);
       at_worst[0] = got, at_worst[1] = want;

@@ -19,6 +19,7 @@ static struct {
   fa_tensor_id wrong; /* all of it is multiplied, and its first element changed by so much */
   double factor, by;
   bool gap, leaves_out_lse, races_again; /* the second run races */
+  bool unwritten;                        /* the first element of O is left as it was */
   int n_odd;                             /* so many runs from now on are wrong; -1: all */
   fa_status renewed;
   int n_runs;
@@ -46,7 +47,10 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
     return FA_OK;
   }
   if (told.status != FA_OK) return fa_fail(err, told.status, "it is over");
+  uint16_t before;
+  memcpy(&before, o->data, sizeof before);
   const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  if (told.unwritten) memcpy(o->data, &before, sizeof before);
   if (told.n_odd != 0) change(&t->t[told.wrong]);
   if (told.n_odd > 0) --told.n_odd;
   if (told.gap) memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
@@ -166,6 +170,25 @@ static void test_layers(void) {
   CHECK(run_with(SMALL, (fa_run_config){.rules = &no_bounds}) == FA_OK);
   CHECK_MSG(result.state == FA_PASS, "%s: %s", fa_state_name(result.state), result.reason);
   told.factor = 1;
+}
+
+/* Without bounds, what is not finite is nobody's business, but what nobody wrote is; without poison nobody can tell. */
+static void test_unwritten(void) {
+  const fa_rules no_bounds = rules_without(FA_LAYER_BOUNDS), no_poison = rules_without(FA_LAYER_POISON);
+  static const char text[] = "{\"seqlen_q\":3,\"head_dim\":8,\"backward\":false}";
+  told.wrong = FA_T_O, told.by = NAN;
+  CHECK(run_with(text, (fa_run_config){0}) == FA_OK && result.state == FA_FAIL);
+  CHECK(run_with(text, (fa_run_config){.rules = &no_bounds}) == FA_OK);
+  CHECK_MSG(result.state == FA_PASS, "%s: %s", fa_state_name(result.state), result.reason);
+  told.by = 0;
+  told.unwritten = true;
+  CHECK(run_with(text, (fa_run_config){.rules = &no_bounds}) == FA_OK);
+  CHECK_MSG(result.state == FA_FAIL && result.verdict[0].unwritten == 1 && result.verdict[0].bad == 1,
+            "%s: %lld unwritten", fa_state_name(result.state), (long long)result.verdict[0].unwritten);
+  CHECK(run_with(text, (fa_run_config){.rules = &no_poison}) == FA_OK && result.state == FA_FAIL);
+  CHECK_MSG(result.verdict[0].unwritten == 0 && result.verdict[0].worst[0].got == 0, "%lld unwritten, got %g",
+            (long long)result.verdict[0].unwritten, result.verdict[0].worst[0].got);
+  told.unwritten = false;
 }
 
 static void test_promised(void) {
@@ -374,6 +397,7 @@ int main(void) {
   test_second_run();
   test_right_and_wrong();
   test_layers();
+  test_unwritten();
   test_promised();
   test_sample();
   test_explained();

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What the subject does: the first and the third run are the case's, the second is the trap. */
-static enum { RIGHT, REMEMBERS, ODD, RACES } way;
+static enum { RIGHT, REMEMBERS, ODD, RACES, REFUSES } way;
 static double factor;     /* of O in the second run, which is ODD; in any run of one that is RIGHT */
 static fa_tensors answer; /* of the second run */
 static int n_runs;
@@ -44,6 +44,13 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   return status;
 }
 
+/* One that refuses what the trap asks. */
+static unsigned supports(void *self, const fa_problem *p, char *why, size_t size) {
+  if (way != REFUSES || n_runs != 1) return fa_backend_ref_f32.supports(self, p, why, size);
+  snprintf(why, size, "not this one");
+  return 0;
+}
+
 /* rules NULL: the subject is trusted. */
 static void judge(const char *text, const fa_rules *rules) {
   fa_backend b = fa_backend_ref_f32;
@@ -51,6 +58,7 @@ static void judge(const char *text, const fa_rules *rules) {
   fa_error err = {""};
   b.name = "trapped";
   b.run = run;
+  b.supports = supports;
   b.memory = NULL;
   const fa_run_config config = {.backend = &b, .n_threads = 1, .rules = rules};
   n_runs = 0;
@@ -91,6 +99,17 @@ static void test_reason(void) {
             fa_state_name(result.state), result.reason);
 }
 
+/* One that was refused has no answer, and so not that of other data. */
+static void test_refused(void) {
+  fa_rules rules = with_a_trap();
+  rules.layers |= 1u << FA_LAYER_CONTRACT;
+  way = REFUSES;
+  judge("{\"seqlen_q\":3,\"head_dim\":8}", &rules);
+  CHECK_MSG(result.state == FA_FAIL && strstr(result.reason, "refused inside its contract: not this one") &&
+                !strstr(result.reason, "answered as for other data"),
+            "%s: %s", fa_state_name(result.state), result.reason);
+}
+
 /* A factor that no element's bound sees, but the statistics do. */
 static double odd_factor(const char *text) {
   way = RIGHT;
@@ -117,6 +136,7 @@ static void test_odd_beside_wrong(void) {
 int main(void) {
   test_answered_from_memory();
   test_reason();
+  test_refused();
   test_odd_beside_wrong();
   fa_result_free(&result);
   return check_done();

@@ -1,5 +1,7 @@
 /* Which cases a law does not apply to, and the reason that it gives; beside each its neighbour, to which it applies. */
 #include "cases/codec/json.h"
+#include "fuzz/judging/run_checks.h"
+#include "fuzz/laws/parts.h"
 #include "fuzz/one/run_case.h"
 #include "tests/support/check.h"
 
@@ -162,6 +164,7 @@ static const struct {
      "}",
      "rows of dO share memory"},
     {FA_LAW_BATCH_ALONE, MEMEFF "\"bias\":{\"shape\":[1,1,\"q\",\"k\"],\"grad\":true}}", NULL},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"packed\":\"qkv\"}", NULL},
     {FA_LAW_VARLEN_SEPARATE, "{\"heads_q\":2," VARLEN ",\"alibi\":{\"slopes\":[[0.5,0.25],[0.125,0.75]]}}",
      NULL},
 };
@@ -276,11 +279,82 @@ static void test_broken(void) {
   }
 }
 
+/* ---- runs that do not end ---- */
+
+static struct { int stops, n; /* the run that races, and how many there were */ } races;
+
+/* What a run that raced has in its outputs is nobody's business. */
+static fa_status run_raced(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
+                           fa_outcome *out, fa_error *err) {
+  const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
+  int64_t at[FA_MAX_RANK];
+  if (status != FA_OK || races.n++ != races.stops) return status;
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    for (int64_t e = 0;
+         fa_tensors_written_by(opt->passes) >> id & 1 && t->t[id].data && e < fa_tensor_count(&t->t[id]);
+         ++e) {
+      fa_tensor_unravel(&t->t[id], e, at);
+      fa_tensor_set(&t->t[id], at, 99);
+    }
+  out->state = FA_SUBJECT_RACE;
+  snprintf(out->text, sizeof out->text, "it raced");
+  return FA_OK;
+}
+
+/* Whichever run of a law stops, that is all there is to say. */
+static void test_stopped(void) {
+  fa_backend b = fa_backend_ref_f32;
+  b.run = run_raced;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+    for (races.stops = 0; !cases[i].reason && races.stops < 4; ++races.stops) {
+      static fa_result r;
+      fa_case c;
+      fa_error err = {""};
+      const fa_run_config config = {.backend = &b, .n_threads = 1};
+      races.n = 0;
+      fa_result_init(&r);
+      REQUIRE(fa_case_from_text(cases[i].json, &c, &err) == FA_OK);
+      c.law = cases[i].law;
+      CHECK_MSG(fa_run_case(&c, &config, &r, &err) == FA_OK, "%s", err.text);
+      const bool stopped = races.n > races.stops;
+      CHECK_MSG(stopped
+                    ? r.state == FA_RACE && strcmp(r.reason, "it raced") == 0 && !r.law_broken && !r.notes[0]
+                    : r.state == FA_PASS,
+                "%s %s, run %d: %s: %s", fa_law_describe(c.law)->name, cases[i].json, races.stops,
+                fa_state_name(r.state), r.reason);
+      CHECK(!stopped || races.n == races.stops + 1); /* and no other is run */
+      fa_result_free(&r);
+      fa_case_free(&c);
+    }
+}
+
+/* What a law writes into its inputs stays within them. */
+static void test_sinks_end(void) {
+  static fa_result r;
+  const fa_run_config config = {.backend = &fa_backend_ref_f32, .n_threads = 1};
+  fa_error err = {""};
+  fa_case c;
+  fa_result_init(&r);
+  REQUIRE(fa_case_from_text("{\"heads_q\":3,\"seqlen_q\":4,\"head_dim\":8,\"sinks\":true}", &c, &err) ==
+          FA_OK);
+  c.law = FA_LAW_SINK_NONE;
+  fa_law_work w = {.c = &c, .config = &config, .r = &r, .passes = FA_PASS_FORWARD | FA_PASS_BACKWARD};
+  CHECK(fa_law_sink_none(&w, &err) == FA_OK);
+  fa_check_memory(&w.base.p, &w.base.in, &w.base.in, FA_POISON_A, &r);
+  CHECK_MSG(r.state == FA_UNTESTED, "%s: %s", fa_state_name(r.state), r.reason);
+  fa_law_side_free(&w.base);
+  fa_law_side_free(&w.other);
+  fa_result_free(&r);
+  fa_case_free(&c);
+}
+
 int main(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
     check(&fa_backend_ref_f32, cases[i].law, cases[i].json, cases[i].reason);
   test_own_empty_rows();
   test_forward_alone();
   test_broken();
+  test_stopped();
+  test_sinks_end();
   return check_done();
 }

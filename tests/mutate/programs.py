@@ -46,7 +46,7 @@ CODEC = tests("codec_edges", "case_errors", "case_roundtrip", "case_recorded", "
 WHOLE = tests("journal", "judging_edges", "judges_agree", "judges_asked", "one_case", "traps_between", "run_files", "report_added", "device_fill", "ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
 JUDGED = tests("ref_f32", "sample", "sample_exact", "padded_lse", "flex", "flex_planted", "flex_slope", "explain_hypotheses", "report_maps")
 TWO = [Program("two_judges few", ("@test_two_judges", "few")), *tests("judge_trial", "two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")]
-LAWS = tests("laws_held", "runs_memory", "laws", "laws_class", "laws_skips", "laws_bound", "within", "cascade")
+LAWS = tests("laws_held", "runs_memory", "laws", "laws_class", "laws_skips", "laws_bound", "laws_compare", "within", "cascade")
 RECORDED = Program("recorded", ("@test_recorded", "@fa-verify", "tests/golden"))
 RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("require", "tests/fuzz/test_require.sh", "faulty_verify"),
