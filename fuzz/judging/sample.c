@@ -89,6 +89,7 @@ fa_status fa_sample_rows_needed(const fa_problem *p, const fa_tensors *in, const
   places rows = {0};
   fa_status status = fa_ref_call_init(&c, p, in, &options, &none, err);
   *out = fa_sample_of(x);
+  out->row = NULL, out->n_rows = 0; /* it owns its own */
   if (status != FA_OK) return status;
   bool ok = true;
   for (int64_t n = 0; ok && n < x->n_rows; ++n) ok = places_add(&rows, x->row[n]);

@@ -3,6 +3,7 @@
 #include "fuzz/judging/two.h"
 #include "fuzz/one/judges.h"
 #include "fuzz/one/lanes.h"
+#include "ref/cuda/machine.h"
 #include "tests/held/case_of.h"
 
 #include <string.h>
@@ -117,6 +118,39 @@ static void test_reasons(void) {
   check_run(merge, &x, "outputs of another type");
 }
 
+/* What a subject does not return, a machine does not see, whatever is there; else it would have a doubt. */
+static void test_left_out(void) {
+  const fa_profile f32 = fa_profile_get("simt-f32", FA_F32);
+  for (int left_out = 0; left_out < 2; ++left_out) {
+    static fa_result r;
+    fa_contract contract;
+    fa_judge_machine *m = NULL;
+    fa_outcome out = {0};
+    fa_tensors in, got;
+    fa_error err = {""};
+    fa_case c = case_of("{\"dtype\":\"f32\",\"seqlen_q\":3,\"head_dim\":8,\"backward\":false}", &in);
+    const fa_run_options forward = {.passes = FA_PASS_FORWARD, .n_threads = 1};
+    const int64_t first[FA_MAX_RANK] = {0};
+    fa_contract_init(&contract);
+    if (left_out) contract.outputs &= ~FA_TENSOR_BIT(FA_T_LSE);
+    REQUIRE(fa_judge_machines_host.begin(&err) == FA_OK && fa_judge_machines_host.open(&m, &err) == FA_OK);
+    REQUIRE(fa_tensors_clone(&got, &in, &err) == FA_OK);
+    REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &got, &forward, &out, &err) == FA_OK);
+    fa_tensor_set(&got.t[FA_T_LSE], first, 99);
+    const fa_judge_config config = {
+        .profile = &f32, .n_threads = 1, .machine = m, .both = true, .contract = &contract};
+    fa_result_init(&r);
+    CHECK_MSG(fa_judge_by_two(&c.problem, &in, &got, &config, &r, &err) == FA_OK, "%s", err.text);
+    CHECK_MSG(left_out ? r.judged.by == FA_JUDGED_BY_BOTH && r.n_verdicts == 1 : r.state == FA_FAIL,
+              "%d: judged by %d, left for \"%s\"", left_out, (int)r.judged.by, r.judged.left);
+    fa_judge_machines_host.close(m);
+    fa_result_free(&r);
+    fa_tensors_free(&in);
+    fa_tensors_free(&got);
+    fa_case_free(&c);
+  }
+}
+
 /* Where only the CPU judges, a process has one case at a time, however many may be asked for. */
 static void test_lanes(void) {
   CHECK(fa_lanes_of(0, FA_JUDGE_BY_CPU, 4) == 1 && fa_lanes_of(3, FA_JUDGE_BY_CPU, 4) == 3 &&
@@ -130,6 +164,7 @@ int main(void) {
   test_asked();
   test_two();
   test_reasons();
+  test_left_out();
   test_lanes();
   return check_done();
 }
