@@ -27,5 +27,7 @@ for command in "run --case $case --backend ref-f32" "random --count 2 --seed 1 -
   expect 0 ' passed' "$lying" $command
 done
 expect 3 '^tests:1 passed:0 ' "$lying" run --case "$case" --case "$case" --case "$case" --backend ref-f32 -j 1 --judge host # no other case after it
+# The run ends so though what another process has at that time is right, and says why at the end.
+expect 3 '^fa-verify: a canary lives' "$lying" run --case "$case" --case '{"law":"repeat","seqlen_q":3}' --backend ref-f32 -j 2 --judge host
 [ $bad -eq 0 ] && echo "three commands, each with an honest judge, a lying one, and none"
 exit $bad

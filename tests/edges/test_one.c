@@ -20,6 +20,7 @@ static struct {
   double factor, by;
   bool gap, leaves_out_lse, races_again; /* the second run races */
   bool unwritten;                        /* the first element of O is left as it was */
+  bool late;                             /* it finds when it has run that it cannot */
   int n_odd;                             /* so many runs from now on are wrong; -1: all */
   fa_status renewed;
   int n_runs;
@@ -55,7 +56,7 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   if (told.n_odd > 0) --told.n_odd;
   if (told.gap) memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
   if (told.leaves_out_lse) out->left_out = FA_TENSOR_BIT(FA_T_LSE);
-  return status;
+  return told.late ? fa_fail(err, FA_ERR_UNSUPPORTED, "it is over") : status;
 }
 
 static fa_status renew(void *self, fa_error *err) {
@@ -202,6 +203,22 @@ static void test_promised(void) {
   CHECK_MSG(strcmp(result.reason, "lse is not written, which its contract promises") == 0, "%s",
             result.reason);
   told.leaves_out_lse = false;
+}
+
+/* One that refuses late what its contract has is told that, and of its memory nothing; one that is trusted is asked for its memory. */
+static void test_late(void) {
+  static const char
+      text[] = "{\"fa_exec\":2,\"name\":\"a\",\"passes\":[\"forward\"]}",
+      gaps[] = "{\"seqlen_q\":3,\"head_dim\":8,\"backward\":false,\"strides\":{\"o\":{\"gap\":[0,0,8]}}}";
+  fa_rules rules;
+  REQUIRE(fa_rules_init(&rules, FA_TRUSTED_LAYERS | 1u << FA_LAYER_CONTRACT, text, NULL, NULL) == FA_OK);
+  told.late = told.gap = true;
+  CHECK(run_with(gaps, (fa_run_config){0}) == FA_OK && result.state == FA_OOB);
+  CHECK(run_with(gaps, (fa_run_config){.rules = &rules}) == FA_OK && result.state == FA_FAIL);
+  CHECK_MSG(strcmp(result.reason, "refused inside its contract: it is over") == 0, "%s", result.reason);
+  told.gap = false;
+  CHECK(run_with(gaps, (fa_run_config){0}) == FA_OK && result.state == FA_SKIP);
+  told.late = false;
 }
 
 /* ---- samples and explanations ---- */
@@ -399,6 +416,7 @@ int main(void) {
   test_layers();
   test_unwritten();
   test_promised();
+  test_late();
   test_sample();
   test_explained();
   test_free_twice();

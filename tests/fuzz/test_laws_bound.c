@@ -168,6 +168,8 @@ static const struct {
      false, true, 1},
 };
 
+static int mma_block; /* 0: the profile's */
+
 /* What is largest lies where a loop begins; a bias hides a pair. */
 static void make_extreme(const fa_case *c, fa_tensors *in) {
   const fa_problem *p = &c->problem;
@@ -189,6 +191,7 @@ static void check_case(int n) {
   CHECK_MSG(fa_case_build(&c, &s.in, &err) == FA_OK, "%s", err.text);
   make_extreme(&c, &s.in);
   s.profile.max_splits = cases[n].max_splits;
+  if (mma_block) s.profile.mma_block = mma_block;
   fa_law_work w = {.c = &c, .generic = cases[n].generic};
   REQUIRE(fa_law_bounds(&w, &s, &err) == FA_OK);
   CHECK_MSG(s.bounded == 2, "case %d is not too long for the reference", n);
@@ -356,5 +359,7 @@ int main(void) {
   test_met();
   test_overflow();
   for (int n = 0; n < (int)(sizeof cases / sizeof *cases); ++n) check_case(n);
+  mma_block = 1; /* one product at a time, in as many sums */
+  check_case(9);
   return check_done();
 }

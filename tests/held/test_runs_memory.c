@@ -1,9 +1,9 @@
 /* A run of a case, judged by the reference or by a law, gives back what it takes; and when any of its allocations fails, it says so, or says
  * what it says otherwise, and has given back all. */
-#include "cases/codec/json.h"
+#include "fuzz/judging/sample.h"
 #include "fuzz/one/run_case.h"
+#include "tests/held/case_of.h"
 #include "tests/held/guarded.h"
-#include "tests/support/check.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -67,6 +67,8 @@ static const char *const cases[] = {
     "5],\"new\":1}}",
     "{\"law\":\"part-empty\",\"family\":\"merge\",\"seqlen_q\":3,\"head_dim\":8,\"merge\":{\"parts\":2}}",
     "{\"law\":\"part-nested\",\"family\":\"merge\",\"seqlen_q\":3,\"head_dim\":8,\"merge\":{\"parts\":3}}",
+    "{\"law\":\"part-nested\",\"family\":\"merge\",\"cu_seqlens_q\":[0,1,3],\"head_dim\":8,\"merge\":{"
+    "\"parts\":3}}",
     "{\"law\":\"sink-none\",\"seqlen_q\":3,\"head_dim\":8,\"sinks\":true}",
 };
 
@@ -116,6 +118,29 @@ static void fail_each(const fa_case *c, int n, bool right, said usual) {
   CHECK(!"an end");
 }
 
+/* A sample's rows are all there, or there is no memory for them. */
+static void test_rows_needed(void) {
+  const fa_sample sample = {.rows = 3, .strips = 1, .seed = 1};
+  fa_sample_places places;
+  fa_tensors in;
+  fa_error err = {""};
+  fa_case c = case_of("{\"seqlen_q\":9,\"seqlen_k\":300,\"head_dim\":1}", &in);
+  REQUIRE(fa_sample_draw(&c.problem, &in, &sample, 1, true, &places, &err) == FA_OK);
+  for (long i = 0; i < 20; ++i) {
+    fa_ref_sample needed;
+    guarded_fail_after(i);
+    const fa_status status = fa_sample_rows_needed(&c.problem, &in, &places, false, NULL, &needed, &err);
+    const bool unused = guarded_waits();
+    guarded_fail_after(-1);
+    CHECK_MSG(unused ? status == FA_OK && needed.n_rows == 3 : status == FA_ERR_MEMORY,
+              "allocation %ld: %d, %lld rows", i, (int)status, (long long)needed.n_rows);
+    free((void *)needed.row);
+  }
+  fa_sample_places_free(&places);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 static void remove_dumps(const char *folder) {
   char path[400];
   DIR *d = opendir(folder);
@@ -145,5 +170,6 @@ int main(void) {
     fa_case_free(&c);
   }
   remove_dumps(folder);
+  test_rows_needed();
   return check_done();
 }

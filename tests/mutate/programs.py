@@ -74,7 +74,7 @@ OF = {
               *(judged(f) for f in ("kvcache", "gqa", "edge")), RECORDED, GOLDENS, RUNS[0], RUNS[1], RUNS[7], RUNS[8]],
     "fuzz": [*WHOLE, *LAWS, *TWO, *BY_ITSELF, *tests("ci_tier", "untrusted_group", "delivered", "bench_pairs", "flex_slope",
                                                      "explain_hypotheses", "report_untrusted", "report_claims", "report_causes", "report", "report_maps", "report_merge",
-                                                     "report_causes_report", "generate", "judge_process", "judge_canaries", "option_rows", "session_memory", "ci_ask", "lanes_usual"),
+                                                     "report_causes_report", "generate", "judge_process", "judge_canaries", "option_rows", "session_memory", "session_kept", "ci_ask", "lanes_usual"),
              *(judged(f) for f in ("kvcache", "gqa", "edge", "merge", "topk")), RECORDED, GOLDENS, *PAGES, *RUNS],
 }
 OF["formulas"] = OF["ref"]
