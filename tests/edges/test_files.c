@@ -6,7 +6,10 @@
 #include "tests/edges/taken.h"
 #include "tests/held/case_of.h"
 
+#include <cjson/cJSON.h>
+
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,6 +103,85 @@ static void test_golden_inputs(void) {
   write_all(forward, n);
   CHECK(!is_same(&c, why));
   CHECK_MSG(strstr(why, ": q[0,0,0,0]: stored -0, now 0"), "%s", why);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* Sets an element of an output in the file of the forward. */
+static void put(const char *name, const int64_t *at, double x) {
+  static const char forward[] = "x.forward.safetensors";
+  fa_safetensors f;
+  fa_error err = {""};
+  const size_t n = read_all(forward);
+  REQUIRE(fa_safetensors_parse(bytes, n, "x", &f, &err) == FA_OK && fa_safetensors_find(&f, name));
+  fa_tensor_set(fa_safetensors_find(&f, name), at, x);
+  fa_safetensors_close(&f);
+  write_all(forward, n);
+}
+
+/* How far a number may be from what is stored: in units of 1 where it is less, else of its own; NaN and infinity are as they are. What is
+ * near enough differs still in the hash of all. */
+static void test_golden_near(void) {
+  static const struct {
+    double by;
+    bool relative, near;
+  } rows[] = {{0.9, false, true}, {-0.9, false, true}, {1.1, false, false},      {-1.1, false, false},
+              {0.9, true, true},  {1.1, true, false},  {INFINITY, false, false}, {NAN, false, false}};
+  const int64_t small[FA_MAX_RANK] = {0, 0, 0, 1}, large[FA_MAX_RANK] = {0, 0, 1};
+  fa_tensors in;
+  fa_error err = {""};
+  fa_case c = case_of(
+      "{\"seqlen_q\":2,\"seqlen_k\":90,\"head_dim\":8,\"backward\":false,\"fill\":{\"q\":\"zero\"}}", &in);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows;
+       ++i) { /* an LSE of log 90 is above 1, an O of 90 keys below */
+    char why[600], want[40];
+    fa_safetensors f;
+    const char *name = rows[i].relative ? "lse" : "o", *full = rows[i].relative ? "x/lse" : "x/o";
+    const int64_t *at = rows[i].relative ? large : small;
+    REQUIRE(fa_golden_write(folder, "x", &c, 1, &err) == FA_OK && is_same(&c, why));
+    const size_t n = read_all("x.forward.safetensors");
+    REQUIRE(fa_safetensors_parse(bytes, n, "x", &f, &err) == FA_OK);
+    const double now = fa_tensor_get(fa_safetensors_find(&f, full), at);
+    fa_safetensors_close(&f);
+    REQUIRE(rows[i].relative ? now > 4 && now < 5 : fabs(now) < 1);
+    put(full, at, now + rows[i].by * FA_GOLDEN_TOLERANCE * (rows[i].relative ? now : 1));
+    CHECK(!is_same(&c, why));
+    snprintf(want, sizeof want, rows[i].near ? ": reference_sha256: stored " : ": %s[", name);
+    CHECK_MSG(strstr(why, want), "%zu: %s", i, why);
+  }
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* What follows from a seed is in no golden; what is, is said to be missing where it is not. */
+static void test_golden_names(void) {
+  static const char forward[] = "x.forward.safetensors";
+  char why[600];
+  fa_tensors in;
+  fa_error err = {""};
+  fa_safetensors f;
+  fa_case c = case_of(
+      "{\"seqlen_q\":2,\"head_dim\":8,\"dropout\":{\"p\":0.3,\"seed\":\"1\"},\"return_softmax\":true}", &in);
+  CHECK_MSG(fa_golden_write(folder, "x", &c, 1, &err) == FA_OK, "%s", err.text);
+  CHECK(is_same(&c, why));
+  size_t n = read_all(forward);
+  REQUIRE(fa_safetensors_parse(bytes, n, "x", &f, &err) == FA_OK);
+  CHECK(!fa_safetensors_find(&f, "x/p_debug") && !fa_safetensors_find(&f, "x/dropout_keep"));
+  CHECK(fa_safetensors_find(&f, "x/o") && fa_safetensors_find(&f, "x/lse") && fa_safetensors_find(&f, "x/q"));
+  CHECK(!fa_safetensors_find(&f, "x/dq"));
+  fa_safetensors_close(&f);
+  static const char *const keys[] = {"inputs_sha256", "reference_sha256", "x/lse"};
+  static const char *const says[] = {": inputs_sha256: stored nothing, now ",
+                                     ": reference_sha256: stored nothing, now ", ": lse: missing"};
+  for (int k = 0; k < 3; ++k) { /* the last letter of its name becomes another */
+    REQUIRE(fa_golden_write(folder, "x", &c, 1, &err) == FA_OK && read_all(forward) == n);
+    char *at = memmem(bytes, n, keys[k], strlen(keys[k]));
+    REQUIRE(at);
+    at[strlen(keys[k]) - 1] = 'f';
+    write_all(forward, n);
+    CHECK(!is_same(&c, why));
+    CHECK_MSG(strstr(why, says[k]), "%s: %s", keys[k], why);
+  }
   fa_tensors_free(&in);
   fa_case_free(&c);
 }
@@ -263,7 +345,168 @@ static void test_caches_after(void) {
   }
 }
 
+/* Which shapes and types a recorded tensor may have: the case's own, an LSE with longer rows, and outputs in f64. */
+static void test_fit(void) {
+  static const struct {
+    const char *name;
+    fa_dtype dtype;
+    int rank;
+    int64_t shape[4];
+    const char *says; /* NULL: it fits */
+  } rows[] = {{"q", FA_F16, 4, {2, 3, 2, 8}, NULL},
+              {"q", FA_F64, 4, {2, 3, 2, 8}, "q: is f64 [2,3,2,8], the case needs f16 [2,3,2,8]"},
+              {"q", FA_BF16, 4, {2, 3, 2, 8}, "q: is bf16"},
+              {"q", FA_F16, 4, {2, 3, 2, 9}, "q: is f16 [2,3,2,9]"},
+              {"q", FA_F16, 4, {2, 4, 2, 8}, "q: is f16 [2,4,2,8]"},
+              {"q", FA_F16, 4, {1, 3, 2, 8}, "q: is f16 [1,3,2,8]"},
+              {"q", FA_F16, 3, {2, 3, 2}, "q: is f16 [2,3,2]"},
+              {"lse", FA_F32, 3, {2, 2, 3}, NULL},
+              {"lse", FA_F64, 3, {2, 2, 3}, NULL},
+              {"lse", FA_F32, 3, {2, 2, 7}, NULL},
+              {"lse", FA_F32, 3, {2, 2, 2}, "lse: is f32 [2,2,2]"},
+              {"lse", FA_F32, 3, {2, 3, 3}, "lse: is f32 [2,3,3]"},
+              {"lse", FA_F32, 3, {3, 2, 3}, "lse: is f32 [3,2,3]"},
+              {"lse", FA_F16, 3, {2, 2, 3}, "lse: is f16"},
+              {"lse", FA_F32, 2, {2, 2}, "lse: is f32 [2,2]"},
+              {"lse", FA_F32, 4, {2, 2, 3, 1}, "lse: is f32 [2,2,3,1]"},
+              {"o", FA_F16, 4, {2, 3, 2, 8}, NULL},
+              {"o", FA_F64, 4, {2, 3, 2, 8}, NULL},
+              {"o", FA_F16, 4, {2, 3, 2, 9}, "o: is f16 [2,3,2,9]"},
+              {"dq", FA_F16, 4, {2, 3, 2, 8}, "do: missing; it is needed"},
+              {"dbias", FA_F16, 4, {2, 3, 2, 8}, "dbias: the case has no such tensor"},
+              {"bias", FA_F16, 4, {2, 3, 2, 8}, "bias: the case has no such tensor"},
+              {"seqused_k", FA_F16, 1, {2}, "seqused_k: the case has no such tensor"},
+              {"nothing", FA_F16, 1, {2}, "nothing: no known tensor name"},
+              {"buffer_x", FA_F16, 1, {2}, NULL}};
+  static const char *const groups[] = {"x"}, *const lines[] = {
+                                                 "{\"batch\":2,\"heads_q\":2,\"heads_kv\":2,\"seqlen_q\":3,"
+                                                 "\"head_dim\":8,\"backward\":false}"};
+  static const double zeros[1000];
+  fa_tensors in;
+  fa_case c = case_of(lines[0], &in);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    fa_tensor own = {.dtype = rows[i].dtype, .rank = rows[i].rank, .data = (char *)(uintptr_t)zeros};
+    int64_t stride = 1;
+    for (int a = rows[i].rank - 1; a >= 0; --a)
+      own.shape[a] = rows[i].shape[a], own.stride[a] = stride, stride *= own.shape[a];
+    char full[40], path[200];
+    snprintf(full, sizeof full, "x/%s", rows[i].name);
+    const char *names[] = {"x/q", "x/k", "x/v", "x/o", full};
+    const fa_tensor *tensors[] = {&in.t[FA_T_Q], &in.t[FA_T_K], &in.t[FA_T_V], &in.t[FA_T_O], &own};
+    int n = 5;
+    for (int k = 0; k < 4; ++k)
+      if (strcmp(names[k], full) == 0) tensors[k] = &own, n = 4;
+    fa_safetensors f;
+    fa_recorded run;
+    fa_error err = {""};
+    path_of("run.safetensors", path);
+    REQUIRE(fa_safetensors_write(path, names, tensors, n, groups, lines, 1, &err) == FA_OK);
+    REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+    const fa_status status = fa_recorded_load(&f, path, "x", &run, &err);
+    CHECK_MSG(rows[i].says
+                  ? status == FA_ERR_INPUT && strstr(err.text, rows[i].says) && strstr(err.text, "group x")
+                  : status == FA_OK,
+              "%zu: %s: %s", i, rows[i].name, err.text);
+    if (status == FA_OK) {
+      CHECK(!run.backward && !run.c.problem.backward && !run.c.problem.grad_lse &&
+            !run.c.problem.return_softmax);
+      fa_recorded_free(&run);
+    }
+    fa_safetensors_close(&f);
+  }
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* What a case is taken for, by the tensors that are there. */
+static void test_taken_for(void) {
+  static const struct {
+    const char *extra;
+    fa_tensor_id id;
+    bool backward, asked, grad_lse;
+  } rows[] = {{NULL, 0, false, false, false},
+              {"x/do", FA_T_DO, false, true, false},
+              {"x/dlse", FA_T_LSE, false, false, true},
+              {"x/dv", FA_T_DV, true, true, false}};
+  static const char *const groups[] = {"x"}, *const lines[] = {"{\"seqlen_q\":3,\"head_dim\":8}"};
+  fa_tensors in;
+  fa_case c = case_of(lines[0], &in);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    char path[200];
+    const char *names[6] = {"x/q", "x/k", "x/v", "x/o"};
+    const fa_tensor *tensors[6] = {&in.t[FA_T_Q], &in.t[FA_T_K], &in.t[FA_T_V], &in.t[FA_T_O]};
+    int n = 4;
+    if (rows[i].extra) names[n] = rows[i].extra, tensors[n++] = &in.t[rows[i].id];
+    if (rows[i].backward) names[n] = "x/do", tensors[n++] = &in.t[FA_T_DO];
+    fa_safetensors f;
+    fa_recorded run;
+    fa_error err = {""};
+    path_of("run.safetensors", path);
+    REQUIRE(fa_safetensors_write(path, names, tensors, n, groups, lines, 1, &err) == FA_OK);
+    REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+    const fa_status status = fa_recorded_load(&f, path, "x", &run, &err);
+    CHECK_MSG(rows[i].grad_lse ? status != FA_OK : status == FA_OK, "%zu: %s", i, err.text);
+    if (status == FA_OK) {
+      CHECK(run.backward == rows[i].backward && run.c.problem.backward == rows[i].asked);
+      CHECK((run.in.t[FA_T_DO].data != NULL) == rows[i].asked &&
+            (run.got.t[FA_T_DV].data != NULL) == rows[i].backward);
+      fa_recorded_free(&run);
+    }
+    fa_safetensors_close(&f);
+  }
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- failures ---- */
+
+/* The case and the schedule of a failure, or of what it was shrunk to. */
+static void test_read_failure(void) {
+  static const struct {
+    const char *json;
+    bool shrunk;
+    const char *says; /* NULL: it is read, with this seed */
+    uint64_t seed;
+  } rows[] = {
+      {"{\"case\":{\"seqlen_q\":3}}", false, NULL, 0},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":\"7\"}", false, NULL, 7},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":\"18446744073709551615\"}", false, NULL, UINT64_MAX},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":\"18446744073709551616\"}", false,
+       "$.schedule_seed: must be", 0},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":7}", false, "$.schedule_seed: must be", 0},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":\"\"}", false, "$.schedule_seed: must be", 0},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":\"-1\"}", false, "$.schedule_seed: must be", 0},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":\"7x\"}", false, "$.schedule_seed: must be", 0},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":\"x\"}", false, "$.schedule_seed: must be", 0},
+      {"{\"case\":{\"seqlen_q\":3}}", true, "$.shrunk: missing; this failure was not shrunk", 0},
+      {"{\"case\":{\"seqlen_q\":3},\"shrunk\":{}}", true, "$.shrunk: missing; this failure was not shrunk",
+       0},
+      {"{\"case\":{\"seqlen_q\":4},\"schedule_seed\":\"7\",\"shrunk\":{\"case\":{\"seqlen_q\":3},\"schedule_"
+       "seed\":\"9\"}}",
+       true, NULL, 9},
+      {"{\"case\":{\"seqlen_q\":3},\"schedule_seed\":\"7\",\"shrunk\":{\"case\":{\"seqlen_q\":4},\"schedule_"
+       "seed\":\"9\"}}",
+       false, NULL, 7},
+      {"{\"case\":{\"seqlen_q\":-3}}", false, "$.case.seqlen_q", 0},
+      {"{\"shrunk\":{\"case\":{\"seqlen_q\":-3}}}", true, "$.shrunk.case.seqlen_q", 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    uint64_t seed = 77;
+    fa_error err = {""};
+    fa_case c;
+    cJSON *o = cJSON_Parse(rows[i].json);
+    REQUIRE(o);
+    const fa_status status = fa_failure_read(o, rows[i].shrunk, &c, &seed, &err);
+    CHECK_MSG(rows[i].says ? status == FA_ERR_INPUT && strstr(err.text, rows[i].says)
+                           : status == FA_OK && seed == rows[i].seed,
+              "%s: %d, %llu: %s", rows[i].json, (int)status, (unsigned long long)seed, err.text);
+    if (status == FA_OK) {
+      CHECK(c.problem.seqlen_q == 3);
+      fa_case_free(&c);
+    }
+    cJSON_Delete(o);
+  }
+}
 
 static void test_words(void) {
   fa_failure_word w;
@@ -341,11 +584,16 @@ int main(void) {
   REQUIRE(mkdtemp(folder));
   test_golden();
   test_golden_inputs();
+  test_golden_near();
+  test_golden_names();
   test_no_golden();
   test_groups();
   test_outputs();
   test_buffers();
   test_caches_after();
+  test_fit();
+  test_taken_for();
+  test_read_failure();
   test_words();
   test_file_names();
   test_dump();
