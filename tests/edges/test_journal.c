@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char path[] = "/tmp/fa-journal-XXXXXX/run.journal";
@@ -242,6 +243,279 @@ static void check_first(void) {
   fa_waivers_free(w);
 }
 
+/* ---- what they do to results ---- */
+
+#define OF(match, how) "{\"match\":{" match "}," how ",\"reason\":\"r\",\"expires\":\"2030-02-28\"}"
+#define OLD(match, how) "{\"match\":{" match "}," how ",\"reason\":\"r\",\"expires\":\"1999-12-31\"}"
+#define FAIL "\"states\":[\"FAIL\"]"
+
+/* A result of flash in bf16, by the backend "exec:a b" on the device "H200". */
+typedef struct shown {
+  const char *name;
+  fa_state state;
+  fa_tensor_bits wrong; /* verdicts that fail */
+} shown;
+
+static void apply(fa_waivers *w, const shown *x, fa_result *r) {
+  fa_case c;
+  REQUIRE(fa_case_init(&c) == FA_OK);
+  c.problem.dtype = FA_BF16;
+  fa_result_init(r);
+  r->state = x->state;
+  r->name = x->name ? strdup(x->name) : NULL;
+  snprintf(r->backend, sizeof r->backend, "exec:a b");
+  for (int id = 0; id < FA_T_COUNT; ++id)
+    if (x->wrong >> id & 1) r->verdict[r->n_verdicts++] = (fa_verdict){.id = (fa_tensor_id)id, .fail = true};
+  r->waived = true; /* of before */
+  strcpy(r->waiver, "before");
+  fa_waivers_apply(w, &c.problem, "H200", r);
+  fa_case_free(&c);
+}
+
+static void check_applied(void) {
+  const fa_tensor_bits o = FA_TENSOR_BIT(FA_T_O), dq = FA_TENSOR_BIT(FA_T_DQ), dv = FA_TENSOR_BIT(FA_T_DV);
+  static const char until[] = "waiver 0 until 2030-02-28: r", gone[] = "waiver 0 expired on 1999-12-31: r";
+  const struct {
+    const char *waiver;
+    shown x;
+    const char *says; /* "": nothing is waived */
+  } rows[] = {
+      {OF("\"name\":\"a\"", FAIL), {"xay", FA_FAIL, o}, until},
+      {OF("\"name\":\"^a\"", FAIL), {"xay", FA_FAIL, o}, ""},
+      {OF("\"name\":\"a|b\"", FAIL), {"b", FA_FAIL, o}, until},
+      {OF("\"name\":\"^$\"", FAIL), {NULL, FA_FAIL, o}, until},
+      {OF("\"name\":\"a\"", FAIL), {"a", FA_PASS, 0}, ""},
+      {OF("\"name\":\"a\"", FAIL), {"a", FA_SKIP, 0}, ""},
+      {OF("\"name\":\"a\"", FAIL), {"a", FA_CRASH, 0}, ""},
+      {OF("\"name\":\"a\"", "\"states\":[\"CRASH\",\"HANG\"]"), {"a", FA_HANG, 0}, until},
+      {OF("\"name\":\"a\"", "\"states\":[\"CRASH\",\"HANG\"]"), {"a", FA_FAIL, o}, ""},
+      {OF("\"backend\":\"^exec:a\"", FAIL), {"a", FA_FAIL, o}, until},
+      {OF("\"backend\":\"^exec:a$\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"device\":\"H[12]00\"", FAIL), {"a", FA_FAIL, o}, until},
+      {OF("\"device\":\"A100\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"name\":\"a\",\"device\":\"A100\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"name\":\"b\",\"device\":\"H\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"family\":\"flash\"", FAIL), {"a", FA_FAIL, o}, until},
+      {OF("\"family\":\"memeff\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"family\":\"flex\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"dtype\":\"bf16\"", FAIL), {"a", FA_FAIL, o}, until},
+      {OF("\"dtype\":\"f16\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"dtype\":\"f32\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"family\":\"flash\",\"dtype\":\"f32\"", FAIL), {"a", FA_FAIL, o}, ""},
+      {OF("\"name\":\"a\"", "\"tensors\":[\"o\"]"), {"a", FA_FAIL, o}, until},
+      {OF("\"name\":\"a\"", "\"tensors\":[\"o\"]"), {"a", FA_FAIL, o | dq}, ""},
+      {OF("\"name\":\"a\"", "\"tensors\":[\"o\"]"), {"a", FA_FAIL, dq}, ""},
+      {OF("\"name\":\"a\"", "\"tensors\":[\"dv\",\"dq\"]"), {"a", FA_FAIL, dq}, until},
+      {OF("\"name\":\"a\"", "\"tensors\":[\"dv\",\"dq\"]"), {"a", FA_FAIL, dq | dv}, until},
+      {OF("\"name\":\"a\"", "\"tensors\":[\"dv\",\"dq\"]"), {"a", FA_FAIL, dq | dv | o}, ""},
+      {OF("\"name\":\"a\"", "\"tensors\":[\"o\"]"), {"a", FA_FAIL, 0}, ""}, /* a refusal */
+      {OF("\"name\":\"a\"", "\"tensors\":[\"o\"]"), {"a", FA_CRASH, 0}, ""},
+      {OF("\"name\":\"a\"", "\"tensors\":[\"o\"],\"states\":[\"OOB\"]"), {"a", FA_FAIL, o}, ""},
+      {OLD("\"name\":\"a\"", FAIL), {"a", FA_FAIL, o}, gone},
+      {OLD("\"name\":\"a\"", FAIL) "," OF("\"name\":\"a\"", FAIL),
+       {"a", FA_FAIL, o},
+       "waiver 1 until 2030-02-28: r"},
+      {OF("\"name\":\"b\"", FAIL) "," OF("\"name\":\"a\"", FAIL),
+       {"a", FA_FAIL, o},
+       "waiver 1 until 2030-02-28: r"},
+      {OF("\"name\":\"a\"", FAIL) "," OLD("\"name\":\"a\"", FAIL), {"a", FA_FAIL, o}, until},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    static fa_result r;
+    char text[700];
+    fa_waivers *w = NULL;
+    fa_error err = {""};
+    snprintf(text, sizeof text, "{\"fa_waivers\":1,\"waivers\":[%s]}", rows[i].waiver);
+    CHECK_MSG(parse(text, &w, &err) == FA_OK, "%s", err.text);
+    REQUIRE(w);
+    apply(w, &rows[i].x, &r);
+    CHECK_MSG(strcmp(r.waiver, rows[i].says) == 0 && r.waived == (strstr(r.waiver, "until") != NULL),
+              "%zu: %s: %d, \"%s\"", i, rows[i].waiver, r.waived, r.waiver);
+    fa_result_free(&r);
+    fa_waivers_free(w);
+  }
+}
+
+/* What is said at the end of a run with these results, each of a case "a", and whether it fails. */
+static void check_concluded(void) {
+  static const struct {
+    bool old, whole;
+    fa_state states[3]; /* FA_UNTESTED: no more */
+    const char *says;
+    bool fails;
+  } rows[] = {
+      {false,
+       true,
+       {FA_PASS, FA_PASS, FA_UNTESTED},
+       "known.json: $.waivers[0] (r): all 2 cases that it matches passed; remove it: an unneeded waiver "
+       "fails the run\n",
+       true},
+      {false,
+       false,
+       {FA_PASS, FA_UNTESTED, FA_UNTESTED},
+       "known.json: $.waivers[0] (r): all 1 cases that it matches passed here; is it still needed?\n",
+       false},
+      {true,
+       true,
+       {FA_PASS, FA_UNTESTED, FA_UNTESTED},
+       "known.json: $.waivers[0] (r): all 1 cases that it matches passed here; is it still needed?\n",
+       false},
+      {false, true, {FA_UNTESTED, FA_UNTESTED, FA_UNTESTED}, "", false},
+      {false, true, {FA_SKIP, FA_ERROR, FA_UNTESTED}, "", false},
+      {false, true, {FA_PASS, FA_FAIL, FA_UNTESTED}, "", false},
+      {false, true, {FA_PASS, FA_CRASH, FA_UNTESTED}, "", false},
+      {false, true, {FA_FAIL, FA_FAIL, FA_FAIL}, "", false},
+      {true,
+       true,
+       {FA_FAIL, FA_FAIL, FA_UNTESTED},
+       "known.json: $.waivers[0]: expired on 1999-12-31; its 2 failures count\n",
+       false},
+      {true, true, {FA_CRASH, FA_UNTESTED, FA_UNTESTED}, "", false},
+      {true,
+       true,
+       {FA_PASS, FA_FAIL, FA_UNTESTED},
+       "known.json: $.waivers[0]: expired on 1999-12-31; its 1 failures count\n",
+       false},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    fa_waivers *w = NULL;
+    fa_error err = {""};
+    char *said = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&said, &n);
+    REQUIRE(out &&
+            parse(rows[i].old ? FILE_OF(OLD("\"name\":\"a\"", FAIL)) : FILE_OF(OF("\"name\":\"a\"", FAIL)),
+                  &w, &err) == FA_OK);
+    for (int k = 0; k < 3 && rows[i].states[k] != FA_UNTESTED; ++k) {
+      static fa_result r;
+      apply(w, &(shown){"a", rows[i].states[k], 0}, &r);
+      fa_result_free(&r);
+      apply(w, &(shown){"b", FA_FAIL, 0}, &r); /* another's */
+      fa_result_free(&r);
+    }
+    const bool fails = fa_waivers_conclude(w, rows[i].whole, out);
+    REQUIRE(fclose(out) == 0);
+    CHECK_MSG(fails == rows[i].fails && strcmp(said, rows[i].says) == 0, "%zu: %d, %s", i, fails, said);
+    free(said);
+    fa_waivers_free(w);
+  }
+}
+
+/* What a file may not be, and the place that is named. */
+static void check_form(void) {
+  static const struct {
+    const char *text, *says;
+  } rows[] = {
+      {"[]", "known.json: $.fa_waivers: missing or unknown version; 1 is allowed"},
+      {"{\"fa_waivers\":2,\"waivers\":[]}", "$.fa_waivers: missing or unknown version"},
+      {"{\"fa_waivers\":\"1\",\"waivers\":[]}", "$.fa_waivers: missing or unknown version"},
+      {"{\"fa_waivers\":1}", "$.waivers: an array is needed"},
+      {"{\"fa_waivers\":1,\"waivers\":{}}", "$.waivers: an array is needed"},
+      {"{\"fa_waivers\":1,\"waivers\":[],\"x\":1}", "$.x: unknown; allowed: fa_waivers, note, waivers"},
+      {"{\"fa_waivers\":1,\"waivers\":[3]}", "$.waivers[0]: an object is needed"},
+      {FILE_OF(OF("\"name\":\"a\"", FAIL) ",{\"y\":2}"),
+       "$.waivers[1].y: unknown; allowed: match, states, tensors, reason, expires, link"},
+      {FILE_OF("{\"match\":{\"name\":\"a\"}," FAIL ",\"expires\":\"2030-02-28\"}"),
+       "$.waivers[0].reason: missing or empty"},
+      {FILE_OF("{\"match\":{\"name\":\"a\"}," FAIL ",\"reason\":\" \\t\\n\",\"expires\":\"2030-02-28\"}"),
+       ".reason: missing or empty"},
+      {FILE_OF("{\"match\":{\"name\":\"a\"}," FAIL ",\"reason\":7,\"expires\":\"2030-02-28\"}"),
+       ".reason: missing or empty"},
+      {FILE_OF("{\"match\":{\"name\":\"a\"}," FAIL ",\"reason\":\"r\"}"), ".expires: missing or no date"},
+      {FILE_OF("{\"match\":{\"name\":\"a\"}," FAIL
+               ",\"reason\":\"r\",\"expires\":\"2030-02-28\",\"link\":3}"),
+       ".link: a string is needed"},
+      {FILE_OF("{\"match\":{\"name\":\"a\"},\"reason\":\"r\",\"expires\":\"2030-02-28\"}"),
+       "$.waivers[0]: states or tensors is needed"},
+      {FILE_OF("{" FAIL ",\"reason\":\"r\",\"expires\":\"2030-02-28\"}"),
+       "$.waivers[0].match: an object is needed"},
+      {FILE_OF(OF("", FAIL)), "$.waivers[0].match: empty: it would waive everything"},
+      {FILE_OF(OF("\"nam\":\"a\"", FAIL)),
+       "$.waivers[0].match.nam: unknown; allowed: name, family, dtype, backend, device"},
+      {FILE_OF(OF("\"family\":3", FAIL)), ".match.family: flash, memeff, flex, kvcache or merge is allowed"},
+      {FILE_OF(OF("\"dtype\":3", FAIL)), ".match.dtype: f16, bf16 or f32 is allowed"},
+      {FILE_OF(OF("\"dtype\":\"f8\"", FAIL)), ".match.dtype: f16, bf16 or f32 is allowed"},
+      {"{", "known.json:1:"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    fa_waivers *w = NULL;
+    fa_error err = {""};
+    CHECK_MSG(parse(rows[i].text, &w, &err) == FA_ERR_INPUT && !w && strstr(err.text, rows[i].says), "%s: %s",
+              rows[i].text, err.text);
+  }
+  fa_waivers *w = NULL;
+  fa_error err = {""};
+  CHECK_MSG(parse("{\"fa_waivers\":1,\"note\":\"n\",\"waivers\":[{\"match\":{\"name\":\"a\"}," FAIL
+                  ",\"reason\":\"r\",\"expires\":\"2030-02-28\",\"link\":\"l\"}]}",
+                  &w, &err) == FA_OK,
+            "%s", err.text);
+  fa_waivers_free(w);
+  CHECK(fa_waivers_load("/nowhere/w.json", "2000-01-01", &w, &err) == FA_ERR_INPUT && !w);
+}
+
+/* Months have their days, and a waiver is good on its last day. */
+static void check_days(void) {
+  static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  for (int month = 1; month <= 12; ++month)
+    for (int more = 0; more < 2; ++more) {
+      char text[300];
+      snprintf(text, sizeof text,
+               "{\"fa_waivers\":1,\"waivers\":[{\"match\":{\"name\":\"a\"},\"states\":[\"FAIL\"],\"reason\":"
+               "\"r\",\"expires\":\"2030-%02d-%02d\"}]}",
+               month, days[month - 1] + more);
+      CHECK_MSG(is_date(text) == !more, "%d", month);
+    }
+  CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2030-13-01"))) &&
+        !is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2030-01-00"))));
+  static const char *const last[] = {"2000-01-01", "1999-12-31"};
+  for (int k = 0; k < 2; ++k) {
+    static fa_result r;
+    char text[300];
+    fa_waivers *w = NULL;
+    fa_error err = {""};
+    snprintf(text, sizeof text,
+             "{\"fa_waivers\":1,\"waivers\":[{\"match\":{\"name\":\"a\"},\"states\":[\"FAIL\"],\"reason\":"
+             "\"r\",\"expires\":\"%s\"}]}",
+             last[k]);
+    REQUIRE(parse(text, &w, &err) == FA_OK);
+    apply(w, &(shown){"a", FA_FAIL, 0}, &r);
+    CHECK(r.waived == (k == 0));
+    fa_result_free(&r);
+    fa_waivers_free(w);
+  }
+}
+
+/* ---- who else writes a journal ---- */
+
+static void check_locked(void) {
+  int ready[2], over[2];
+  char byte = 0, want[60], *text = NULL;
+  fa_journal j;
+  fa_error err = {""};
+  write_text("one\n");
+  REQUIRE(pipe(ready) == 0 && pipe(over) == 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const bool mine = fa_journal_open(&j, path, true, &text, &err) == FA_OK;
+    if (write(ready[1], &byte, 1) != 1 || close(over[1]) != 0 || read(over[0], &byte, 1) < 0) _exit(2);
+    _exit(!mine);
+  }
+  REQUIRE(pid > 0 && read(ready[0], &byte, 1) == 1);
+  CHECK(fa_journal_open(&j, path, true, &text, &err) == FA_ERR_INPUT && j.fd == -1 && !j.path && !text);
+  snprintf(want, sizeof want, ": process %ld is writing it", (long)pid);
+  CHECK_MSG(strstr(err.text, want), "%s", err.text);
+  int status = 1;
+  REQUIRE(close(over[1]) == 0 && waitpid(pid, &status, 0) == pid);
+  CHECK(status == 0 && size_of(path) == 4);
+  for (int i = 0; i < 2; ++i) close(ready[i]);
+  close(over[0]);
+  REQUIRE(fa_journal_open(&j, path, true, &text, &err) == FA_OK);
+  free(text);
+  for (int i = 0; i < 3; ++i) fa_journal_append(&j, "two");
+  CHECK(fa_journal_close(&j, false, &err) == FA_OK && size_of(path) == 16 && j.fd == -1 && !j.path);
+  unlink(path);
+}
+
 /* ---- what is given back ---- */
 
 static void use_all(void) {
@@ -296,6 +570,11 @@ int main(void) {
   check_families();
   check_regex();
   check_first();
+  check_applied();
+  check_concluded();
+  check_form();
+  check_days();
+  check_locked();
   check_leaks();
   check_tier();
   *slash = 0;

@@ -200,6 +200,125 @@ static void test_steepest(void) {
   fa_case_free(&c);
 }
 
+/* Why a call is judged as a whole; NULL: it may be sampled. */
+static void test_refused(void) {
+  static const struct {
+    const char *json, *why;
+  } rows[] = {
+      {"{\"seqlen_q\":9,\"head_dim\":8}", NULL},
+      {"{\"family\":\"merge\",\"seqlen_q\":9,\"head_dim\":8,\"merge\":{\"parts\":2}}",
+       "a merge of partial states has no strips of keys"},
+      {"{\"seqlen_q\":9,\"head_dim\":8,\"sinks\":true}", "a sink's gradient sums over all rows of its head"},
+      {"{\"family\":\"memeff\",\"seqlen_q\":9,\"head_dim\":8,\"bias\":{\"shape\":[1,1,\"q\",\"k\"],\"grad\":"
+       "true}}",
+       "the bias's gradient sums over all rows"},
+      {"{\"family\":\"memeff\",\"seqlen_q\":9,\"head_dim\":8,\"bias\":{\"shape\":[1,1,\"q\",\"k\"],\"grad\":"
+       "false}}",
+       NULL},
+      {"{\"family\":\"flex\",\"heads_q\":2,\"seqlen_q\":3,\"head_dim\":8,\"score_mod\":\"score + one[h] + "
+       "two[h]\",\"buffers\":{\"one\":{\"shape\":[2],\"grad\":false},\"two\":{\"shape\":[2],\"grad\":true}}}",
+       "a buffer's gradient sums over all rows"},
+      {"{\"family\":\"flex\",\"heads_q\":2,\"seqlen_q\":3,\"head_dim\":8,\"score_mod\":\"score + "
+       "one[h]\",\"buffers\":{\"one\":{\"shape\":[2],\"grad\":false}}}",
+       NULL},
+      {"{\"seqlen_q\":9,\"head_dim\":8,\"dropout\":{\"p\":0.3,\"seed\":\"1\"},\"return_softmax\":true}",
+       "a matrix of all pairs is returned"},
+      {"{\"seqlen_q\":9,\"head_dim\":8,\"dropout\":{\"p\":0.3,\"seed\":\"1\"}}", NULL},
+      {"{\"seqlen_q\":9,\"head_dim\":8,\"softcap\":2}", "a bound depends on the steepest of all pairs"},
+      {"{\"family\":\"flex\",\"seqlen_q\":3,\"head_dim\":8,\"score_mod\":\"score * 2\"}",
+       "a bound depends on the steepest of all pairs"},
+      {"{\"family\":\"flex\",\"seqlen_q\":3,\"head_dim\":8,\"mask_mod\":\"kv_idx < 2\"}", NULL}};
+  const fa_profile coarse = {.floor_operand = 0x1p-24};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    fa_tensors in;
+    fa_case c = case_of(rows[i].json, &in);
+    const bool steep = rows[i].why && strstr(rows[i].why, "steepest");
+    const char *why = fa_sample_refused(&c.problem, &in, NULL, steep ? &coarse : NULL);
+    CHECK_MSG(why ? rows[i].why && strcmp(why, rows[i].why) == 0 : !rows[i].why, "%s: %s", rows[i].json, why);
+    if (steep) CHECK(!fa_sample_refused(&c.problem, &in, NULL, NULL));
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+/* A matrix that a recorded run has is one of all pairs too; rows of a kind of their own have to be known all. */
+static void test_refused_more(void) {
+  static const char own[] =
+      "rows without a visible key are of a kind of their own, and all of them have to be known";
+  fa_tensors in;
+  fa_contract contract;
+  char byte = 0;
+  fa_case c = case_of("{\"seqlen_q\":9,\"head_dim\":8}", &in);
+  for (int k = 0; k < 2; ++k) {
+    const fa_tensor_id id = k ? FA_T_DROPOUT_KEEP : FA_T_P_DEBUG;
+    in.t[id].data = &byte;
+    const char *why = fa_sample_refused(&c.problem, &in, NULL, NULL);
+    CHECK(why && strcmp(why, "a matrix of all pairs is returned") == 0);
+    in.t[id].data = NULL;
+  }
+  fa_contract_init(&contract);
+  CHECK(!fa_sample_refused(&c.problem, &in, &contract, NULL));
+  contract.o_of_empty = FA_O_EMPTY_NAN;
+  CHECK(strcmp(fa_sample_refused(&c.problem, &in, &contract, NULL), own) == 0);
+  contract.o_of_empty = FA_O_EMPTY_ZERO, contract.lse_of_empty = FA_LSE_EMPTY_ANY;
+  CHECK(strcmp(fa_sample_refused(&c.problem, &in, &contract, NULL), own) == 0);
+  contract.lse_of_empty = FA_LSE_EMPTY_NAN;
+  CHECK(!fa_sample_refused(&c.problem, &in, &contract, NULL));
+  c.problem.quantized.amax = true;
+  CHECK(strcmp(fa_sample_refused(&c.problem, &in, NULL, NULL), "amax_p and amax_o are of all rows") == 0);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* As many as there are: all, in their order; and how many there are of. */
+static void test_draw_all(void) {
+  fa_tensors in;
+  fa_case c = case_of(
+      "{\"batch\":2,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":3,\"seqlen_k\":257,\"head_dim\":1}", &in);
+  for (int strips = 0; strips < 2; ++strips)
+    for (int more = -1; more < 2; ++more) {
+      fa_sample_places out;
+      const fa_sample sample = {.rows = 24 + more, .strips = 8 + more, .seed = 7};
+      REQUIRE(fa_sample_draw(&c.problem, &in, &sample, 1, strips, &out, NULL) == FA_OK);
+      CHECK(out.of_rows == 24 && out.of_strips == (strips ? 8 : 0));
+      CHECK(out.n_rows == (more < 0 ? 23 : 24) && out.n_strips == (!strips ? 0 : more < 0 ? 7 : 8));
+      CHECK(fa_sample_is_whole(&out) == (more >= 0));
+      for (int64_t n = 0; more >= 0 && n < out.n_rows; ++n)
+        CHECK(out.row[n].b == n / 12 && out.row[n].h == n / 3 % 4 && out.row[n].i == n % 3);
+      for (int64_t n = 0; more >= 0 && n < out.n_strips; ++n)
+        CHECK(out.strip[n].b == n / 4 && out.strip[n].h == n / 2 % 2 && out.strip[n].i == n % 2 * 256);
+      fa_sample_places_free(&out);
+      CHECK(!out.row && !out.strip && out.n_rows == 0);
+    }
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* All rows of the query heads that a strip's head serves, once for two strips of one head, and the sample's own. */
+static void test_needed_all(void) {
+  fa_tensors in;
+  fa_ref_place row[] = {{0, 0, 5}, {1, 3, 8}}, strip[] = {{0, 1, 0}, {0, 1, 256}, {1, 0, 256}};
+  const fa_sample_places places = {.row = row, .strip = strip, .n_rows = 2, .n_strips = 3};
+  fa_ref_sample needed;
+  fa_case c = case_of(
+      "{\"batch\":2,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":9,\"seqlen_k\":300,\"head_dim\":1}", &in);
+  REQUIRE(fa_sample_rows_needed(&c.problem, &in, &places, true, NULL, &needed, NULL) == FA_OK);
+  CHECK_MSG(needed.n_rows == 1 + 18 + 18 + 1 && needed.n_strips == 3, "%lld", (long long)needed.n_rows);
+  CHECK(needed.row[0].b == 0 && needed.row[0].h == 0 && needed.row[0].i == 5);
+  for (int64_t n = 0; n < 18; ++n) {
+    const fa_ref_place *a = &needed.row[1 + n], *b = &needed.row[19 + n];
+    CHECK(a->b == 0 && a->h == 2 + n / 9 && a->i == n % 9);
+    CHECK(b->b == 1 && b->h == n / 9 && b->i == n % 9);
+  }
+  CHECK(needed.row[37].b == 1 && needed.row[37].h == 3 && needed.row[37].i == 8);
+  free((void *)(uintptr_t)needed.row);
+  REQUIRE(fa_sample_rows_needed(&c.problem, &in, &places, false, NULL, &needed, NULL) == FA_OK);
+  CHECK(needed.n_rows == 2);
+  free((void *)(uintptr_t)needed.row);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* Rows whose LSE is too large for one float are needed, once each; those without a key are not. */
 static void test_needed(void) {
   fa_tensors in;
@@ -287,7 +406,11 @@ int main(void) {
   test_repeats();
   test_draw();
   test_steepest();
+  test_refused();
+  test_refused_more();
+  test_draw_all();
   test_needed();
+  test_needed_all();
   test_odd();
   test_odd_keys();
   test_odd_heads();

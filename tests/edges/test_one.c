@@ -21,7 +21,13 @@ static struct {
   bool gap, leaves_out_lse, races_again; /* the second run races */
   bool unwritten;                        /* the first element of O is left as it was */
   bool late;                             /* it finds when it has run that it cannot */
-  int n_odd;                             /* so many runs from now on are wrong; -1: all */
+  fa_outcome ends;                       /* what it says of its runs */
+  struct {
+    uint64_t seed[8];
+    unsigned passes, threads;
+    int n;
+  } asked;   /* of its runs so far */
+  int n_odd; /* so many runs from now on are wrong; -1: all */
   fa_status renewed;
   int n_runs;
 } told;
@@ -43,6 +49,9 @@ static void change(const fa_tensor *t) {
 static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                      fa_outcome *out, fa_error *err) {
   const fa_tensor *o = &t->t[FA_T_O];
+  if (told.asked.n < 8) told.asked.seed[told.asked.n] = opt->schedule_seed;
+  ++told.asked.n;
+  told.asked.passes = opt->passes, told.asked.threads = (unsigned)opt->n_threads;
   if (told.races_again && ++told.n_runs == 2) {
     out->state = FA_SUBJECT_RACE;
     return FA_OK;
@@ -52,6 +61,7 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   memcpy(&before, o->data, sizeof before);
   const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
   if (told.unwritten) memcpy(o->data, &before, sizeof before);
+  if (told.ends.kernel[0]) *out = told.ends;
   if (told.n_odd != 0) change(&t->t[told.wrong]);
   if (told.n_odd > 0) --told.n_odd;
   if (told.gap) memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
@@ -102,6 +112,10 @@ static int n_maps(void) {
 
 /* ---- what is run ---- */
 
+static fa_rules rules_without(fa_layer layer) {
+  return (fa_rules){.layers = FA_TRUSTED_LAYERS & ~(1u << layer)};
+}
+
 static void test_refused(void) {
   told.refuses = "x";
   CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK && result.state == FA_SKIP);
@@ -131,6 +145,63 @@ static void test_second_run(void) {
   told.races_again = false;
 }
 
+/* Each run has a schedule of its own: the command's, the case's, and how many there were before. */
+static void test_schedules(void) {
+  static const char text[] = "{\"seqlen_q\":3,\"head_dim\":8,\"schedule_seed\":\"5\",\"repeat\":4}",
+                    forward[] = "{\"seqlen_q\":3,\"head_dim\":8,\"backward\":false}";
+  told.asked.n = 0;
+  CHECK(run_with(text, (fa_run_config){.schedule_seed = 100}) == FA_OK && result.state == FA_PASS);
+  CHECK_MSG(told.asked.n == 4, "%d runs", told.asked.n);
+  for (uint64_t k = 0; k < 4; ++k)
+    CHECK_MSG(told.asked.seed[k] == 105 + k, "run %d: %llu", (int)k, (unsigned long long)told.asked.seed[k]);
+  CHECK(told.asked.passes == (FA_PASS_FORWARD | FA_PASS_BACKWARD) && told.asked.threads == 1);
+  CHECK(result.passes == told.asked.passes);
+  CHECK(run_with(forward, (fa_run_config){0}) == FA_OK && told.asked.passes == FA_PASS_FORWARD);
+  CHECK(result.passes == FA_PASS_FORWARD);
+  const fa_rules no_repeat = rules_without(FA_LAYER_REPEAT);
+  told.asked.n = 0;
+  CHECK(run_with(text, (fa_run_config){.rules = &no_repeat}) == FA_OK && told.asked.n == 1);
+}
+
+/* How a run ended, and what is said of it, with the kernels that it names. */
+static void test_ends(void) {
+  static const struct {
+    fa_subject_state state;
+    const char *text;
+    bool reject;
+    fa_state want;
+    const char *reason, *notes;
+  } rows[] = {{FA_SUBJECT_OK, "", false, FA_PASS, "", ""},
+              {FA_SUBJECT_OK, "", true, FA_NOT_REJECTED, "the case must be refused, but it ran", ""},
+              {FA_SUBJECT_OOB, "x", false, FA_OOB, "x", ""},
+              {FA_SUBJECT_RACE, "x", false, FA_RACE, "x", ""},
+              {FA_SUBJECT_DEADLOCK, "x", false, FA_DEADLOCK, "x", ""},
+              {FA_SUBJECT_CRASH, "x", false, FA_CRASH, "x", ""},
+              {FA_SUBJECT_CRASH, "x", true, FA_CRASH, "x", ""},
+              {FA_SUBJECT_REJECTED, "50 %s", false, FA_FAIL, "refused: 50 %s", ""},
+              {FA_SUBJECT_REJECTED, "", false, FA_FAIL, "refused without a message", ""},
+              {FA_SUBJECT_REJECTED, "x", true, FA_PASS, "", "refused: x"},
+              {FA_SUBJECT_REJECTED, "", true, FA_FAIL, "refused without a message", ""}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    char text[200];
+    snprintf(text, sizeof text, "{\"seqlen_q\":3,\"head_dim\":8%s}",
+             rows[i].reject ? ",\"expect\":\"reject\"" : "");
+    told.ends = (fa_outcome){.state = rows[i].state, .kernel = "one", .backward_kernel = "two"};
+    told.ends.work.products = 3;
+    snprintf(told.ends.text, sizeof told.ends.text, "%s", rows[i].text);
+    told.asked.n = 0;
+    CHECK(run_with(text, (fa_run_config){0}) == FA_OK);
+    CHECK_MSG(result.state == rows[i].want && strcmp(result.reason, rows[i].reason) == 0 &&
+                  strcmp(result.notes, rows[i].notes) == 0,
+              "%zu: %s: %s; %s", i, fa_state_name(result.state), result.reason, result.notes);
+    CHECK(strcmp(result.kernel, "one") == 0 && strcmp(result.backward_kernel, "two") == 0 &&
+          result.work.products == 3);
+    CHECK(told.asked.n == (rows[i].want == FA_PASS && !rows[i].reject ? 2 : 1));
+    CHECK((result.n_verdicts > 0) == (rows[i].want == FA_PASS && !rows[i].reject));
+  }
+  told.ends = (fa_outcome){0};
+}
+
 /* The worst of all outputs counts; a map is made of what is wrong, where somebody wants to see it. */
 static void test_right_and_wrong(void) {
   CHECK(run_with(SMALL, (fa_run_config){.maps = true}) == FA_OK && result.state == FA_PASS && n_maps() == 0);
@@ -152,10 +223,6 @@ static void test_right_and_wrong(void) {
 }
 
 /* ---- layers ---- */
-
-static fa_rules rules_without(fa_layer layer) {
-  return (fa_rules){.layers = FA_TRUSTED_LAYERS & ~(1u << layer)};
-}
 
 static void test_layers(void) {
   static const char gaps[] = "{\"seqlen_q\":3,\"head_dim\":8,\"strides\":{\"o\":{\"gap\":[0,0,8]}}}";
@@ -412,6 +479,8 @@ int main(void) {
   test_refused();
   test_world();
   test_second_run();
+  test_schedules();
+  test_ends();
   test_right_and_wrong();
   test_layers();
   test_unwritten();
