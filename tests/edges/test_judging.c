@@ -297,20 +297,16 @@ static void test_draw_all(void) {
 /* All rows of the query heads that a strip's head serves, once for two strips of one head, and the sample's own. */
 static void test_needed_all(void) {
   fa_tensors in;
-  fa_ref_place row[] = {{0, 0, 5}, {1, 3, 8}}, strip[] = {{0, 1, 0}, {0, 1, 256}, {1, 0, 256}};
-  const fa_sample_places places = {.row = row, .strip = strip, .n_rows = 2, .n_strips = 3};
+  fa_ref_place row[] = {{0, 0, 5}, {1, 3, 8}}, strip[] = {{0, 0, 256}, {0, 1, 0}, {0, 1, 256}, {1, 0, 256}};
+  const fa_sample_places places = {.row = row, .strip = strip, .n_rows = 2, .n_strips = 4};
   fa_ref_sample needed;
   fa_case c = case_of(
       "{\"batch\":2,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":9,\"seqlen_k\":300,\"head_dim\":1}", &in);
   REQUIRE(fa_sample_rows_needed(&c.problem, &in, &places, true, NULL, &needed, NULL) == FA_OK);
-  CHECK_MSG(needed.n_rows == 1 + 18 + 18 + 1 && needed.n_strips == 3, "%lld", (long long)needed.n_rows);
-  CHECK(needed.row[0].b == 0 && needed.row[0].h == 0 && needed.row[0].i == 5);
-  for (int64_t n = 0; n < 18; ++n) {
-    const fa_ref_place *a = &needed.row[1 + n], *b = &needed.row[19 + n];
-    CHECK(a->b == 0 && a->h == 2 + n / 9 && a->i == n % 9);
-    CHECK(b->b == 1 && b->h == n / 9 && b->i == n % 9);
-  }
-  CHECK(needed.row[37].b == 1 && needed.row[37].h == 3 && needed.row[37].i == 8);
+  CHECK_MSG(needed.n_rows == 36 + 18 + 1 && needed.n_strips == 4, "%lld", (long long)needed.n_rows);
+  for (int64_t n = 0; n < 54; ++n)
+    CHECK(needed.row[n].b == n / 36 && needed.row[n].h == n % 36 / 9 && needed.row[n].i == n % 9);
+  CHECK(needed.row[54].b == 1 && needed.row[54].h == 3 && needed.row[54].i == 8);
   free((void *)(uintptr_t)needed.row);
   REQUIRE(fa_sample_rows_needed(&c.problem, &in, &places, false, NULL, &needed, NULL) == FA_OK);
   CHECK(needed.n_rows == 2);

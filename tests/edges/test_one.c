@@ -20,6 +20,7 @@ static struct {
   double factor, by;
   bool gap, leaves_out_lse, races_again; /* the second run races */
   bool unwritten;                        /* the first element of O is left as it was */
+  bool replaces_infinity;                /* in an LSE, by 1 */
   bool late;                             /* it finds when it has run that it cannot */
   fa_outcome ends;                       /* what it says of its runs */
   struct {
@@ -46,6 +47,14 @@ static void change(const fa_tensor *t) {
   }
 }
 
+static void replace_infinity(const fa_tensor *t) {
+  int64_t at[FA_MAX_RANK];
+  for (int64_t e = 0; e < fa_tensor_count(t); ++e) {
+    fa_tensor_unravel(t, e, at);
+    if (isinf(fa_tensor_get(t, at))) fa_tensor_set(t, at, 1);
+  }
+}
+
 static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_run_options *opt,
                      fa_outcome *out, fa_error *err) {
   const fa_tensor *o = &t->t[FA_T_O];
@@ -62,7 +71,10 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
   const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
   if (told.unwritten) memcpy(o->data, &before, sizeof before);
   if (told.ends.kernel[0]) *out = told.ends;
-  if (told.n_odd != 0) change(&t->t[told.wrong]);
+  if (told.replaces_infinity)
+    replace_infinity(&t->t[FA_T_LSE]);
+  else if (told.n_odd != 0)
+    change(&t->t[told.wrong]);
   if (told.n_odd > 0) --told.n_odd;
   if (told.gap) memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
   if (told.leaves_out_lse) out->left_out = FA_TENSOR_BIT(FA_T_LSE);
@@ -248,7 +260,15 @@ static void test_unwritten(void) {
   CHECK(run_with(text, (fa_run_config){0}) == FA_OK && result.state == FA_FAIL);
   CHECK(run_with(text, (fa_run_config){.rules = &no_bounds}) == FA_OK);
   CHECK_MSG(result.state == FA_PASS, "%s: %s", fa_state_name(result.state), result.reason);
-  told.by = 0;
+  told.wrong = FA_T_LSE, told.by = 0,
+  told.factor = 0; /* where the reference has infinity, in rows without a key */
+  static const char empty[] = "{\"seqlen_q\":4,\"seqlen_k\":2,\"head_dim\":8,\"backward\":false,\"mask\":{"
+                              "\"type\":\"causal\"},\"fill\":{\"q\":\"zero\"}}";
+  told.n_odd = -1, told.replaces_infinity = true;
+  CHECK(run_with(empty, (fa_run_config){0}) == FA_OK && result.state == FA_FAIL);
+  CHECK(run_with(empty, (fa_run_config){.rules = &no_bounds}) == FA_OK);
+  CHECK_MSG(result.state == FA_PASS, "%s: %s", fa_state_name(result.state), result.reason);
+  told.replaces_infinity = false, told.factor = 1;
   told.unwritten = true;
   CHECK(run_with(text, (fa_run_config){.rules = &no_bounds}) == FA_OK);
   CHECK_MSG(result.state == FA_FAIL && result.verdict[0].unwritten == 1 && result.verdict[0].bad == 1,
@@ -302,6 +322,8 @@ static void test_sample(void) {
   CHECK(run_with(LARGE, (fa_run_config){.sample = {.rows = 6, .strips = 1, .seed = 1}}) == FA_OK &&
         result.state == FA_FAIL);
   CHECK_MSG(strstr(result.notes, "dk and dv not judged"), "%s", result.notes);
+  CHECK(run_with(SMALL, (fa_run_config){.end_to_end = true}) == FA_OK && result.state == FA_FAIL);
+  CHECK_MSG(result.n_verdicts == 5, "%d", result.n_verdicts); /* end to end once, not twice */
   told.by = 0;
 }
 

@@ -31,6 +31,8 @@ static void declare(void *self, const fa_problem *p, fa_declaration *out) {
   if (p->alibi.present) {
     out->contract.lse_alibi = FA_LSE_ALIBI_COLUMN;
     out->contract.o_of_empty = FA_O_EMPTY_MEAN_V;
+  } else if (p->heads_q > 1) {
+    out->contract.lse_of_empty = FA_LSE_EMPTY_ANY;
   } else {
     out->contract.lse_of_empty = FA_LSE_EMPTY_ZERO;
   }
@@ -40,6 +42,7 @@ static const char *const cases[] = {
     "{\"seqlen_q\":3,\"head_dim\":8}",
     "{\"seqlen_q\":4,\"seqlen_k\":2,\"head_dim\":8,\"mask\":{\"type\":\"causal\"},\"alibi\":{}}",
     "{\"seqlen_q\":4,\"seqlen_k\":2,\"head_dim\":8,\"mask\":{\"type\":\"causal\"}}",
+    "{\"seqlen_q\":4,\"seqlen_k\":2,\"head_dim\":8,\"heads_q\":2,\"mask\":{\"type\":\"causal\"}}",
     "{\"seqlen_q\":3,\"seqlen_k\":300,\"head_dim\":1}",
     "{\"cu_seqlens_q\":[0,1,3],\"cu_seqlens_k\":[0,2,4],\"head_dim\":8,\"heads_q\":2}",
     "{\"seqlen_q\":3,\"head_dim\":8,\"mask\":{\"type\":\"causal\"},\"dropout\":{\"p\":0.3,\"seed\":\"1\"},"
