@@ -145,6 +145,7 @@ static bool is_date(const char *text) {
 static void check_dates(void) {
   CHECK(is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2000-02-29"))));
   CHECK(is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2024-02-29"))));
+  CHECK(is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2028-02-29"))));
   CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "1900-02-29"))));
   CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2100-02-29"))));
   CHECK(!is_date(FILE_OF(WAIVER("\"name\":\"a\"", "2023-02-29"))));
@@ -332,6 +333,32 @@ static void check_applied(void) {
     CHECK_MSG(strcmp(r.waiver, rows[i].says) == 0 && r.waived == (strstr(r.waiver, "until") != NULL),
               "%zu: %s: %d, \"%s\"", i, rows[i].waiver, r.waived, r.waiver);
     fa_result_free(&r);
+    fa_waivers_free(w);
+  }
+}
+
+/* The first family and the first type are words like the others. */
+static void check_others(void) {
+  static const char *const words[] = {"\"family\":\"flash\"", "\"family\":\"memeff\"", "\"dtype\":\"f16\"",
+                                      "\"dtype\":\"f32\""};
+  for (int k = 0; k < 4; ++k) {
+    static fa_result r;
+    char text[300];
+    fa_waivers *w = NULL;
+    fa_error err = {""};
+    fa_case c;
+    snprintf(text, sizeof text,
+             "{\"fa_waivers\":1,\"waivers\":[{\"match\":{%s},\"states\":[\"FAIL\"],\"reason\":\"r\","
+             "\"expires\":\"2030-02-28\"}]}",
+             words[k]);
+    REQUIRE(parse(text, &w, &err) == FA_OK && fa_case_init(&c) == FA_OK);
+    c.problem.family = FA_MEMEFF, c.problem.dtype = FA_F32;
+    fa_result_init(&r);
+    r.state = FA_FAIL;
+    fa_waivers_apply(w, &c.problem, "", &r);
+    CHECK_MSG(r.waived == k % 2, "%s", words[k]);
+    fa_result_free(&r);
+    fa_case_free(&c);
     fa_waivers_free(w);
   }
 }
@@ -571,6 +598,7 @@ int main(void) {
   check_regex();
   check_first();
   check_applied();
+  check_others();
   check_concluded();
   check_form();
   check_days();
