@@ -16,7 +16,10 @@ static void test_asked(void) {
   fa_result_init(&r);
   CHECK(fa_judges_ask(FA_JUDGE_BY_CPU, &config, &r, &err) == FA_OK);
   CHECK(fa_judges_ask(FA_JUDGE_BY_AUTO, &config, &r, &err) == FA_OK && config.machine == NULL);
-  CHECK(fa_judges_ask(FA_JUDGE_BY_CUDA, &config, &r, &err) == FA_ERR_DEVICE);
+  CHECK(!config.both);
+  CHECK(fa_judges_ask(FA_JUDGE_BY_BOTH, &config, &r, &err) == FA_ERR_DEVICE && config.both);
+  CHECK(fa_judges_ask(FA_JUDGE_BY_HOST, &config, &r, &err) == FA_ERR_DEVICE && config.both);
+  CHECK(fa_judges_ask(FA_JUDGE_BY_CUDA, &config, &r, &err) == FA_ERR_DEVICE && !config.both);
   CHECK_MSG(strcmp(err.text, "the judge's process was not started") == 0, "%s", err.text);
   fa_result_free(&r);
 }

@@ -153,6 +153,22 @@ static void test_golden_near(void) {
   fa_case_free(&c);
 }
 
+/* A golden keeps no memory, written or checked, the same or not. */
+static void test_golden_kept(void) {
+  size_t before = 0;
+  fa_tensors in;
+  fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8}", &in);
+  for (int k = 0; k < 60; ++k) {
+    char why[600];
+    fa_error err = {""};
+    if (k == 10) before = bytes_taken();
+    CHECK(fa_golden_write(folder, "x", &c, 1, &err) == FA_OK && is_same(&c, why));
+  }
+  CHECK_MSG(bytes_taken() < before + 3000, "%zu bytes are kept", bytes_taken() - before);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* What follows from a seed is in no golden; what is, is said to be missing where it is not. */
 static void test_golden_names(void) {
   static const char forward[] = "x.forward.safetensors";
@@ -586,6 +602,7 @@ int main(void) {
   test_golden_inputs();
   test_golden_near();
   test_golden_names();
+  test_golden_kept();
   test_no_golden();
   test_groups();
   test_outputs();

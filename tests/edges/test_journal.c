@@ -5,6 +5,9 @@
 #include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
+#include <cjson/cJSON.h>
+
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,7 +19,8 @@
 #include <unistd.h>
 
 static char path[] = "/tmp/fa-journal-XXXXXX/run.journal";
-static bool replaces; /* the file is another one by the time that it is locked */
+static bool replaces;  /* the file is another one by the time that it is locked */
+static int lock_fails; /* with this error; 0: it does not */
 
 static void write_text(const char *text) {
   FILE *f = fopen(path, "w");
@@ -43,6 +47,10 @@ int __wrap_fcntl(int fd, int cmd, ...) {
     unlink(path);
     write_text("its new line\n");
   }
+  if (cmd == F_SETLK && lock_fails) {
+    errno = lock_fails;
+    return -1;
+  }
   return __real_fcntl(fd, cmd, what);
 }
 
@@ -57,6 +65,28 @@ static void check_replaced(void) {
   fa_journal_append(&j, "and another");
   free(text);
   CHECK(fa_journal_close(&j, false, &err) == FA_OK && size_of(path) == 25);
+}
+
+/* A file system without locks has none; any other way, another process has it. */
+static void check_lock_fails(void) {
+  static const struct {
+    int error;
+    bool opens;
+  } rows[] = {{ENOLCK, true}, {EINVAL, true}, {EACCES, false}, {EAGAIN, false}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    fa_journal j;
+    fa_error err = {""};
+    char *text = NULL;
+    write_text("one\n");
+    lock_fails = rows[i].error;
+    const fa_status status = fa_journal_open(&j, path, true, &text, &err);
+    lock_fails = 0;
+    CHECK_MSG(status == (rows[i].opens ? FA_OK : FA_ERR_INPUT), "%d: %s", rows[i].error, err.text);
+    CHECK_MSG(rows[i].opens || strstr(err.text, ": another process is writing it"), "%s", err.text);
+    free(text);
+    CHECK(fa_journal_close(&j, false, &err) == FA_OK);
+  }
+  unlink(path);
 }
 
 /* ---- reading ---- */
@@ -580,6 +610,39 @@ static void check_tier(void) {
   CHECK(bytes_taken() < before + LARGE && !t.order);
 }
 
+/* What a report says of a tier, and what is printed. */
+static void check_tier_said(void) {
+  const fa_tier t = {.name = "smoke",
+                     .seconds = 30,
+                     .n_all = 9,
+                     .n_named = 8,
+                     .n_run = {5, 4},
+                     .n_unable = 2,
+                     .n_too_long = 1,
+                     .n_features = 77,
+                     .n_profiles = 2,
+                     .profile = {"causal", "bias"}};
+  char *said = NULL;
+  size_t n = 0;
+  cJSON *o = fa_tier_to_json(&t);
+  char *text = cJSON_PrintUnformatted(o);
+  CHECK_MSG(strcmp(text, "{\"name\":\"smoke\",\"seconds\":30,\"named\":9,\"named_run\":5,\"random_run\":4,"
+                         "\"unable\":2,\"too_long\":1,"
+                         "\"features\":77,\"features_judged\":0,\"profiles\":[\"causal\",\"bias\"]}") == 0,
+            "%s", text);
+  cJSON_free(text);
+  cJSON_Delete(o);
+  FILE *out = open_memstream(&said, &n);
+  REQUIRE(out);
+  fa_tier_print_outcome(out, &t);
+  REQUIRE(fclose(out) == 0);
+  CHECK_MSG(strcmp(said, "tier smoke: ran 5 of 9 named cases and 4 random ones; features judged: 0 of 77; "
+                         "left out: 3 named for want of "
+                         "time, 2 not run by the backend, 1 too long\n") == 0,
+            "%s", said);
+  free(said);
+}
+
 int main(void) {
   char *slash = strrchr(path, '/');
   *slash = 0;
@@ -587,6 +650,7 @@ int main(void) {
   *slash = '/';
   check_torn();
   check_replaced();
+  check_lock_fails();
   unlink(path);
   check_moved();
   check_refused();
@@ -605,6 +669,7 @@ int main(void) {
   check_locked();
   check_leaks();
   check_tier();
+  check_tier_said();
   *slash = 0;
   CHECK(rmdir(path) == 0);
   return check_done();

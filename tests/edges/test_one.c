@@ -318,6 +318,12 @@ static void test_sample(void) {
         result.state == FA_PASS);
   CHECK_MSG(result.n_verdicts == 8 && !strstr(result.notes, "dk and dv not judged"), "%d: %s",
             result.n_verdicts, result.notes);
+  told.leaves_out_lse =
+      true; /* from O and the reference's LSE, of which all rows of a strip's heads are made */
+  CHECK(run_with(LARGE, (fa_run_config){.sample = sample}) == FA_OK && result.state == FA_PASS);
+  CHECK_MSG(result.n_verdicts == 4 && !strstr(result.notes, "dk and dv not judged"), "%d: %s",
+            result.n_verdicts, result.notes);
+  told.leaves_out_lse = false;
   told.wrong = FA_T_O, told.by = NAN; /* nothing can be judged from an O like that */
   CHECK(run_with(LARGE, (fa_run_config){.sample = {.rows = 6, .strips = 1, .seed = 1}}) == FA_OK &&
         result.state == FA_FAIL);

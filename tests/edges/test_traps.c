@@ -51,6 +51,14 @@ static unsigned supports(void *self, const fa_problem *p, char *why, size_t size
   return 0;
 }
 
+static int n_renewed;
+
+static fa_status renew(void *self, fa_error *err) {
+  (void)self, (void)err;
+  ++n_renewed;
+  return FA_OK;
+}
+
 /* rules NULL: the subject is trusted. */
 static void judge(const char *text, const fa_rules *rules) {
   fa_backend b = fa_backend_ref_f32;
@@ -59,9 +67,10 @@ static void judge(const char *text, const fa_rules *rules) {
   b.name = "trapped";
   b.run = run;
   b.supports = supports;
+  b.renew = renew;
   b.memory = NULL;
   const fa_run_config config = {.backend = &b, .n_threads = 1, .rules = rules};
-  n_runs = 0;
+  n_runs = n_renewed = 0;
   REQUIRE(fa_case_from_text(text, &c, &err) == FA_OK);
   fa_result_free(&result);
   fa_result_init(&result);
@@ -110,6 +119,20 @@ static void test_refused(void) {
             "%s: %s", fa_state_name(result.state), result.reason);
 }
 
+/* In a process of its own the case is run once more, and the trap inside it is not. Who is trusted keeps its process. */
+static void test_fresh(void) {
+  fa_rules rules = with_a_trap();
+  rules.layers |= 1u << FA_LAYER_FRESH;
+  REQUIRE(fa_rules_renew_after(&rules, 0));
+  way = RIGHT, factor = 1;
+  judge("{\"seqlen_q\":3,\"head_dim\":8}", &rules);
+  CHECK_MSG(result.state == FA_PASS && n_renewed == 1, "%s: %d", fa_state_name(result.state), n_renewed);
+  CHECK_MSG(result.traps == (1u << FA_TRAP_ELEMENT | 1u << FA_TRAP_PROCESS) && n_runs == 4, "%x, %d runs",
+            result.traps, n_runs);
+  judge("{\"seqlen_q\":3,\"head_dim\":8}", NULL);
+  CHECK(result.state == FA_PASS && n_renewed == 0 && n_runs == 2);
+}
+
 /* A factor that no element's bound sees, but the statistics do. */
 static double odd_factor(const char *text) {
   way = RIGHT;
@@ -137,6 +160,7 @@ int main(void) {
   test_answered_from_memory();
   test_reason();
   test_refused();
+  test_fresh();
   test_odd_beside_wrong();
   fa_result_free(&result);
   return check_done();
