@@ -208,6 +208,22 @@ static void check_case(int n) {
   fa_case_free(&c);
 }
 
+/* The reference's bounds are had where it is fast: of packed sequences it is by their own lengths, not the longest. */
+static void test_cheap(void) {
+  static const char text[] =
+      "{\"cu_seqlens_q\":[0,1000,1001,1002,1003],\"cu_seqlens_k\":[0,1,1001,2001,3001],\"head_dim\":64}";
+  const fa_run_config config = {.backend = &fa_backend_ref_f32, .n_threads = 1};
+  fa_case c;
+  fa_error err = {""};
+  REQUIRE(fa_case_from_text(text, &c, &err) == FA_OK);
+  fa_law_side s = {.profile = fa_profile_get("simt-f32", c.problem.dtype)};
+  fa_law_work w = {.c = &c, .config = &config, .generic = true, .passes = FA_PASS_FORWARD};
+  REQUIRE(fa_problem_copy(&s.p, &c.problem) == FA_OK && fa_case_build(&c, &s.in, &err) == FA_OK);
+  CHECK_MSG(fa_law_bounds(&w, &s, &err) == FA_OK && s.bounded == 1, "%d: %s", s.bounded, err.text);
+  fa_law_side_free(&s);
+  fa_case_free(&c);
+}
+
 /* ---- what is compared with a bound ---- */
 
 /* A side whose one LSE is this, with this bound. */
@@ -355,6 +371,7 @@ static void test_pairs(void) {
 }
 
 int main(void) {
+  test_cheap();
   test_pairs();
   test_met();
   test_overflow();

@@ -295,7 +295,9 @@ static void test_broken(void) {
       {FA_LAW_GRAD_POWER, "{\"seqlen_q\":6}", 1, FA_T_DV, 1 + 0x1p-10, 0, "dv: 1 of "}, /* the next number */
       {FA_LAW_MERGE_RANGES, "{\"heads_q\":2,\"seqlen_q\":6}", 1, FA_T_LSE, 1, 1, "in 1 of 12 rows"},
       {FA_LAW_BATCH_ALONE, CACHE "\"batch\":2,\"kvcache\":{\"len\":[30,30],\"new\":2}}", 1, FA_T_K, 1, 1,
-       "k: 1 of 128 elements"}};
+       "k: 1 of 128 elements"},
+      {FA_LAW_BATCH_ALONE, CACHE "\"batch\":2,\"kvcache\":{\"len\":[30,30],\"new\":2}}", 1, FA_T_V, 1, 1,
+       "v: 1 of 128 elements"}};
   for (size_t i = 0; i < sizeof broken / sizeof *broken; ++i) {
     static fa_result r;
     fa_backend b = fa_backend_ref_f32;

@@ -67,7 +67,8 @@ def said_by(command, folder, program):
     words = command.split()
     if words[0] == "show":
         return barred(in_words(shown(os.path.join(folder, words[1]), words[2:]), folder, program))
-    its = {**os.environ, "PATH": f"{folder}/bin:{PYTHON}:{os.environ['PATH']}", "TESTS": os.path.dirname(HERE)}
+    its = {**os.environ, "PATH": f"{folder}/bin:{PYTHON}:{os.environ['PATH']}", "TESTS": os.path.dirname(HERE),
+           "ASAN_OPTIONS": "handle_segv=0:handle_abort=0"}  # whose own exit code would stand for the signal
     one = subprocess.run(["bash", "-c", command], cwd=folder, env=its, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                          errors="replace", timeout=100, check=False)
     text = one.stdout + "".join(f"! {line}\n" for line in one.stderr.splitlines())
