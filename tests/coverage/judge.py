@@ -30,7 +30,8 @@ SOURCES = ("ref/", "cases/")
 # Tests of what nobody mutates: base, arithmetic, vocabulary, expressions.
 BESIDES = ("arithmetic", "dtype", "dtype_eight", "rng", "atomic_file", "expr", "contract_blocks", "contract_hello", "contract_lse",
            "fuzz_draws", "explain_hypotheses", "generate")
-FLAGS = ["--coverage", "-O1", "-g0", "-fprofile-update=single"]
+# Warnings are for the build: at -O1 the compiler sees less, and warns of more.
+FLAGS = ["--coverage", "-Wno-error", "-O1", "-g0", "-fprofile-update=single"]
 PASSED = (0, 77)
 
 
