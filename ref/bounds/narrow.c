@@ -41,7 +41,6 @@ void fa_bound_narrow_scores(fa_bound_scratch *b, const fa_ref_call *c, const fa_
       const double by = fabs(c->p->scale * x->q_descale[i] * x->k_descale[j0 + j]);
       const fa_bound_stored q = {x->q + i * c->d, x->q_exponent + i * c->d},
                             k = {x->k + (j0 + j) * c->d, x->k_exponent + (j0 + j) * c->d};
-      b->e_logit[i * n + j] =
-          s[i * n + j] == -INFINITY ? 0 : fa_bound_narrow_score(q, k, c->d, c->generic, by);
+      b->e_logit[i * n + j] = s[i * n + j] == -INFINITY ? 0 : fa_bound_narrow_score(q, k, c->d, by);
     }
 }

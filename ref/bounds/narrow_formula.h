@@ -41,24 +41,50 @@ typedef struct fa_bound_stored {
   const int *exponent;
 } fa_bound_stored;
 
-/* What products that lie too low lose, each less than a quantum and less than itself. In generic data their signs are
- * independent: four times the root of the mean squares of numbers between 0 and that much. */
-FA_BOTH double fa_bound_lost_products(fa_bound_stored q, fa_bound_stored k, int n, int least, double quantum,
-                                      bool generic) {
-  double lost = 0, squares = 0;
+/* What a sum of products is exactly so far, and between which two the unit's may lie: exact + low .. exact + high. */
+typedef struct fa_bound_narrow_sum {
+  double exact, low, high;
+} fa_bound_narrow_sum;
+
+/* What all products of a block together change by where each is cut toward 0 to whole quanta: exact. */
+FA_BOTH double fa_bound_cut_products(fa_bound_stored q, fa_bound_stored k, int n, int largest) {
+  const double quantum = fa_bound_power(largest - FA_NARROW_FRACTION),
+               per_quantum = fa_bound_power(FA_NARROW_FRACTION - largest);
+  double change = 0;
   for (int d = 0; d < n; ++d) {
-    const double x = fabs((double)q.x[d] * (double)k.x[d]),
-                 cut = q.exponent[d] + k.exponent[d] < least ? fmin(x, quantum) : 0;
-    lost += cut;
-    squares += cut * cut;
+    const double x = (double)q.x[d] * (double)k.x[d];
+    change += (int)(x * per_quantum) * quantum - x; /* fewer than 2^15 quanta, since no exponent is larger */
   }
-  return generic ? fmin(lost, 4 * sqrt(squares / 3)) : lost;
+  return change;
 }
 
-/* What one block adds to the error of a sum that is exactly *sum so far, and may be off by error. A product has 8 significant
- * bits, and loses nothing within 7 of the largest exponent. */
-FA_BOTH double fa_bound_block_error(fa_bound_stored q, fa_bound_stored k, int n, bool generic, double *sum,
-                                    double error) {
+/* Less than `most` of a number between low and high, toward 0. */
+FA_BOTH void fa_bound_cut_to_zero(double low, double high, double most, fa_bound_narrow_sum *s) {
+  if (high > 0) s->low -= fmin(most, high);
+  if (low < 0) s->high += fmin(most, -low);
+}
+
+/* A block's sum where this is the largest exponent. The accumulator, a number of that many fraction bits, is cut if its own
+ * exponent is smaller; so is the sum, of whole quanta then, if its own is larger. */
+FA_BOTH fa_bound_narrow_sum fa_bound_block_sum(fa_bound_narrow_sum s, double total, double change,
+                                               int largest, int least) {
+  const double quantum = fa_bound_power(largest - FA_NARROW_FRACTION);
+  if (least < largest) fa_bound_cut_to_zero(s.exact + s.low, s.exact + s.high, quantum, &s);
+  s.exact += total;
+  s.low += change;
+  s.high += change;
+  const double low = s.exact + s.low, high = s.exact + s.high;
+  const int own = fa_bound_exponent_of(fmax(fabs(low), fabs(high)));
+  if (own > largest) fa_bound_cut_to_zero(low, high, fa_bound_power(own - FA_NARROW_FRACTION) - quantum, &s);
+  return s;
+}
+
+/* One block more. The largest exponent is one of the products', or the accumulator's: of those that it may be, the widest. */
+FA_BOTH fa_bound_narrow_sum fa_bound_add_block(fa_bound_narrow_sum s, fa_bound_stored q, fa_bound_stored k,
+                                               int n) {
+  const double low = s.exact + s.low, high = s.exact + s.high, near = fmin(fabs(low), fabs(high));
+  const double far = fmax(fabs(low), fabs(high)) * (1 + 0x1p-40); /* sums of doubles may be rounded */
+  const int least = low <= 0 && high >= 0 ? FA_NO_EXPONENT : fa_bound_exponent_of(near);
   int most = FA_NO_EXPONENT;
   double total = 0;
   for (int d = 0; d < n; ++d) {
@@ -66,34 +92,27 @@ FA_BOTH double fa_bound_block_error(fa_bound_stored q, fa_bound_stored k, int n,
     most = e > most ? e : most;
     total += (double)q.x[d] * (double)k.x[d];
   }
-  const double before = fabs(*sum);
-  *sum += total;
-  if (most <= FA_NO_EXPONENT / 2) return error; /* all products are 0 */
-  const int above = before + error > 0 ? fa_bound_exponent_of(before + error) : FA_NO_EXPONENT;
-  const int below = before - error > 0 ? fa_bound_exponent_of(before - error) : FA_NO_EXPONENT;
-  const int largest = above > most ? above : most;
-  const double quantum = fa_bound_power(largest - FA_NARROW_FRACTION);
-  if (before + error > 0 && below < largest) error += quantum;
-  error += fa_bound_lost_products(q, k, n, largest - 7, quantum, generic);
-  const double result = fabs(*sum) + error;
-  return result > 0 ? error + fa_bound_power(fa_bound_exponent_of(result) - FA_NARROW_FRACTION) : error;
+  if (most <= FA_NO_EXPONENT / 2) return s; /* all products are 0 */
+  const int last = far > 0 && fa_bound_exponent_of(far) > most ? fa_bound_exponent_of(far) : most;
+  fa_bound_narrow_sum out = {s.exact + total, INFINITY, -INFINITY};
+  for (int largest = least > most ? least : most; largest <= last; ++largest) {
+    const fa_bound_narrow_sum one =
+        fa_bound_block_sum(s, total, fa_bound_cut_products(q, k, n, largest), largest, least);
+    out.low = fmin(out.low, one.low);
+    out.high = fmax(out.high, one.high);
+  }
+  return out;
 }
 
-/* What the sum of the products of two rows may be off by. */
-FA_BOTH double fa_bound_narrow_sum(fa_bound_stored q, fa_bound_stored k, int64_t width, bool generic) {
-  double sum = 0, error = 0;
+/* What the sum of the products of two rows may be off by. by: what it is multiplied by, the scale and both descales. */
+FA_BOTH float fa_bound_narrow_score(fa_bound_stored q, fa_bound_stored k, int64_t width, double by) {
+  fa_bound_narrow_sum s = {0, 0, 0};
   for (int64_t d = 0; d < width; d += FA_NARROW_BLOCK) {
     const fa_bound_stored some_q = {q.x + d, q.exponent + d}, some_k = {k.x + d, k.exponent + d};
-    const int n = width - d < FA_NARROW_BLOCK ? (int)(width - d) : FA_NARROW_BLOCK;
-    error = fa_bound_block_error(some_q, some_k, n, generic, &sum, error);
+    s = fa_bound_add_block(s, some_q, some_k,
+                           width - d < FA_NARROW_BLOCK ? (int)(width - d) : FA_NARROW_BLOCK);
   }
-  return error;
-}
-
-/* by: what the sum is multiplied by, the scale and both descales. */
-FA_BOTH float fa_bound_narrow_score(fa_bound_stored q, fa_bound_stored k, int64_t width, bool generic,
-                                    double by) {
-  return (float)(1.0001 * by * fa_bound_narrow_sum(q, k, width, generic));
+  return (float)(1.0001 * by * fmax(fabs(s.low), fabs(s.high)));
 }
 
 #endif

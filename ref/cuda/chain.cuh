@@ -53,7 +53,7 @@ FA_DEVICE void fa_judge_walk(const fa_judge_job *x, int64_t at) {
   for (int64_t j = p.begin + lane(); j < p.end; j += WARP) {
     const fa_bound_stored k = {x->stored_k + (key + j) * d, x->exponent_k + (key + j) * d};
     const double by = fabs(by_q * k_descale[from + j * x->k_step]);
-    x->e[p.pair + j] = fa_bound_narrow_score(q, k, d, c->generic, by);
+    x->e[p.pair + j] = fa_bound_narrow_score(q, k, d, by);
   }
 }
 
