@@ -244,6 +244,107 @@ static void test_floor(fa_judge_machine *own) {
   free_subject(&s);
 }
 
+/* ---- what turns out to be the CPU's on the way ---- */
+
+/* A backward pass by the machine of a call that is changed before or after it ran; operands are at most `most`. */
+typedef struct passed_on {
+  const char *more; /* members of the case */
+  double most;
+  void (*before)(subject *s), (*after)(subject *s);
+  const char *says; /* NULL: it is taken */
+} passed_on;
+
+static const int64_t at_first[FA_MAX_RANK] = {0};
+
+static void infinite_o(subject *s) {
+  fa_tensor_set(&s->got.t[FA_T_O], at_first, INFINITY);
+}
+
+/* P of the first row is beyond all that it may be. */
+static void low_lse(subject *s) {
+  fa_tensor_set(&s->got.t[FA_T_LSE], at_first, -1e6);
+}
+
+/* The last key's product is -1000, a sum of 10^9 and its negative besides: it may be anything, and its P is 0. */
+static void cancelling_key(subject *s) {
+  const fa_tensor *q = &s->in.t[FA_T_Q], *k = &s->in.t[FA_T_K];
+  for (int64_t e = 0; e < fa_tensor_count(k); ++e) {
+    int64_t index[FA_MAX_RANK];
+    fa_tensor_unravel(k, e, index);
+    fa_tensor_set(k, index, 0);
+  }
+  for (int64_t i = 0; i < q->shape[1]; ++i)
+    for (int64_t d = 0; d < 3; ++d) fa_tensor_set(q, (int64_t[FA_MAX_RANK]){0, i, 0, d}, d < 2 ? 1e9 : 1000);
+  for (int64_t d = 0; d < 3; ++d)
+    fa_tensor_set(k, (int64_t[FA_MAX_RANK]){0, k->shape[1] - 1, 0, d}, d == 0 ? 1 : -1);
+}
+
+static void no_buffer(subject *s) {
+  s->in.t[FA_T_BUFFER_0].data = NULL; /* its memory belongs to the set */
+}
+
+static void test_passed_on(fa_judge_machine *m, const passed_on *x) {
+  char text[300];
+  fa_error err = {""};
+  fa_wants out = {0};
+  subject s;
+  snprintf(text, sizeof text, "{\"dtype\":\"f32\",\"seqlen_q\":9,\"seqlen_k\":12,\"head_dim\":16,%s}",
+           x->more);
+  make_given(text, &s);
+  if (x->before) x->before(&s);
+  run_made(&s);
+  if (x->after) x->after(&s);
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) s.profile.operand_max[i] = x->most;
+  const fa_ref_options opt = reference_of(&s);
+  const fa_status status =
+      fa_judge_backward(m, &s.c.problem, &s.in, &s.got.t[FA_T_O], &s.got.t[FA_T_LSE], &opt, &out, &err);
+  CHECK_MSG(status == (x->says ? FA_ERR_UNSUPPORTED : FA_OK) && strcmp(err.text, x->says ? x->says : "") == 0,
+            "%s: %d, %s", x->says ? x->says : "taken", (int)status, err.text);
+  if (status == FA_OK) fa_wants_free(&out);
+  free_subject(&s);
+}
+
+static void test_left_to_the_cpu(fa_judge_machine *m) {
+  static const char may_overflow[] = "what may overflow on the way",
+                    no_value[] = "an expression without a value";
+  static const passed_on of[] = {
+      {"\"scale\":0.1", INFINITY, NULL, NULL, NULL},
+      {"\"scale\":1e9", INFINITY, NULL, NULL, "an LSE of 2^24 or more"},
+      {"\"scale\":1e6", INFINITY, NULL, NULL, NULL}, /* some P are unknown, but no less than a part of 1 */
+      {"\"scale\":1", INFINITY, cancelling_key, NULL, "a P that may be anything"},
+      {"\"scale\":0.1", 0x1p-4, NULL, NULL, may_overflow},
+      {"\"scale\":0.1", 65504, NULL, infinite_o, may_overflow},
+      {"\"scale\":1e6", 65504, NULL, low_lse, may_overflow},
+      {"\"family\":\"flex\",\"score_mod\":\"sqrt(score - score)\"", INFINITY, NULL, NULL, no_value},
+      {"\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[1]}}", INFINITY,
+       NULL, no_buffer, no_value},
+  };
+  for (size_t i = 0; i < sizeof of / sizeof *of; ++i) test_passed_on(m, &of[i]);
+}
+
+/* A mask of which some pair has no value, and a machine of so little memory. */
+static void test_forward_left(fa_judge_machine *m) {
+  const fa_profile profile = fa_profile_get("simt-f32", FA_F32);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  fa_judge_machine *small = fa_judge_machine_host_new(NULL, 1 << 12);
+  fa_wants out = {0};
+  fa_error err = {""};
+  subject s;
+  REQUIRE(small);
+  make_given(
+      "{\"family\":\"flex\",\"dtype\":\"f32\",\"seqlen_q\":2,\"seqlen_k\":80,\"head_dim\":8,\"mask_mod\":"
+      "\"(80000 - kv_idx * 1000) * 30000 > 0\"}",
+      &s);
+  CHECK(fa_judge_forward(m, &s.c.problem, &s.in, &opt, &out, &err) == FA_ERR_UNSUPPORTED);
+  CHECK_MSG(strcmp(err.text, "an expression without a value") == 0, "%s", err.text);
+  free_subject(&s);
+  make_given("{\"dtype\":\"f32\",\"seqlen_q\":2,\"seqlen_k\":80,\"head_dim\":8}", &s);
+  CHECK(fa_judge_forward(small, &s.c.problem, &s.in, &opt, &out, &err) == FA_ERR_MEMORY);
+  CHECK_MSG(strstr(err.text, "judge: no room for") && strstr(err.text, "bytes of tensors"), "%s", err.text);
+  free_subject(&s);
+  fa_judge_machine_host_free(small);
+}
+
 int main(void) {
   fa_judge_machine *m = fa_judge_machine_host_new(NULL, 0);
   REQUIRE(m);
@@ -256,6 +357,8 @@ int main(void) {
   test_failing(m, false);
   test_failing(m, true);
   test_floor(m);
+  test_left_to_the_cpu(m);
+  test_forward_left(m);
   fa_judge_machine_host_free(m);
   return check_done();
 }

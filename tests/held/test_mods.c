@@ -201,6 +201,30 @@ static void test_unsure_slope(void) {
   CHECK_MSG(strstr(err.text, "rounding decides whether there is a finite derivative"), "%s", err.text);
 }
 
+/* Of the score there is a derivative, of the buffer's element there is none. */
+static void test_no_slope_of_a_buffer(void) {
+  static const char text[] =
+      FLEX_F32 "\"score + sqrt(x[kv_idx] - x[kv_idx])\",\"buffers\":{\"x\":{\"shape\":[9]}}}";
+  fa_error err = {""};
+  CHECK(status_of(text, false, &err) == FA_OK);
+  CHECK(status_of(text, true, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "no finite derivative"), "%s", err.text);
+}
+
+static void test_no_buffer(void) {
+  fa_tensors in;
+  fa_wants forward = {0};
+  fa_error err = {""};
+  fa_case c = case_of(FLEX_F32 "\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[9]}}}", &in);
+  const fa_ref_options opt = {.n_threads = 1};
+  in.t[FA_T_BUFFER_0].data = NULL; /* its memory belongs to the set */
+  CHECK(fa_ref_forward(&c.problem, &in, &opt, &forward, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strcmp(err.text, "buffer x: there is no tensor of it") == 0, "%s", err.text);
+  fa_wants_free(&forward);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- bounds ---- */
 
 static void test_want_bound(void) {
@@ -243,6 +267,8 @@ int main(void) {
   test_which_key();
   test_first_pair();
   test_unsure_slope();
+  test_no_slope_of_a_buffer();
+  test_no_buffer();
   test_want_bound();
   test_hidden_bias();
   return check_done();

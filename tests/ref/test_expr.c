@@ -147,6 +147,10 @@ static void test_faults(void) {
           "column 14: the buffer holds a number beyond int32 there");
   value("where(h == 2, 1.0, long_[kv_idx])", 1); /* not looked at */
   set_buffer(4, 3, 0);
+  const double slope = fa_tensor_get(&buffers.t[FA_T_BUFFER_0], (int64_t[FA_MAX_RANK]){2});
+  set_buffer(0, 2, NAN);
+  refused("slopes[h] + 0", FA_EXPR_SCORE_MOD, "column 1: the buffer holds no finite number there");
+  set_buffer(0, 2, slope);
   refused("slopes[q_idx]", FA_EXPR_SCORE_MOD, "column 1: index 0 is 5, not in 0 .. 3");
   refused("1.0 + table[h, kv_idx - q_idx]", FA_EXPR_SCORE_MOD, "column 7: index 1 is -2, not in 0 .. 8");
   refused("score / (h - 2)", FA_EXPR_SCORE_MOD, "column 7: 0.5 / 0 has no value in f32");
@@ -172,6 +176,8 @@ static void test_faults(void) {
   refused("int(slopes[h] * 1e10)", FA_EXPR_SCORE_MOD, "column 1: int of 3.25e+10 has no value in int32");
   refused("int(inf)", FA_EXPR_SCORE_MOD, "column 1: int of inf has no value in int32");
   refused("int(score + 0.5)", FA_EXPR_SCORE_MOD, "column 1: rounding decides it");
+  value("pow(inf, 2.0)", INFINITY);
+  refused("pow(inf, score)", FA_EXPR_SCORE_MOD, "column 1: rounding decides whether there is a value");
   refused("pow(-score, 0.5)", FA_EXPR_SCORE_MOD, "column 1: -0.5 pow 0.5 has no value in f32");
   refused("pow(0.0, -1)", FA_EXPR_SCORE_MOD, "column 1: 0 pow -1 has no value in f32");
   refused("pow(10.0, 39)", FA_EXPR_SCORE_MOD, "column 1: 10 pow 39 has no value in f32");
