@@ -151,7 +151,22 @@ static void flags(void) {
   CHECK(scaled.operand[FA_PRODUCT_QK] == 0x1p-10 + 0x1p-22 && plain.operand[FA_PRODUCT_QK] == 0);
   CHECK(scaled.operand[FA_PRODUCT_DQ] > 0 && scaled.operand[FA_PRODUCT_PV] == 0);
   CHECK(scaled.operand_floor[FA_PRODUCT_DK] == 0x1p-25 && plain.operand_floor[FA_PRODUCT_DK] == 0);
+  CHECK(flagged(FA_F16, "dkv_atomic").dkv_atomic && flagged(FA_F16, "dkv_atomic").block_m > 0 &&
+        plain.block_m == 0);
   CHECK(flagged(FA_F32, "delta_rounded").u_delta == 0 && flagged(FA_F32, "delta_rounded").floor_delta == 0);
+}
+
+/* Of stored numbers: an O that is rounded before V's descale. */
+static void late_descales(void) {
+  fa_arithmetic a;
+  fa_error err = {""};
+  for (int late = 0; late < 2; ++late) {
+    REQUIRE(fa_arithmetic_named("simt-f32", FA_BF16, &a) &&
+            set_flag(&a, "o_descaled_late", late, &err) == FA_OK);
+    fa_profile p = fa_arithmetic_profile(&a, FA_BF16);
+    fa_arithmetic_add_descales(&a, FA_BF16, false, false, &p);
+    CHECK(p.descales && p.u_o_descaled == (late ? 0x1p-8 : 0) && (p.floor_o_descaled > 0) == (late == 1));
+  }
 }
 
 static void constants(void) {
@@ -161,6 +176,9 @@ static void constants(void) {
   CHECK(p.u_operand == 0 && p.operand_floor[FA_PRODUCT_QK] == 0);
   p = changed("simt-f32", FA_BF16, "operand", "f16"); /* bf16 reaches further */
   CHECK(p.operand[FA_PRODUCT_PV] == 0x1p-11 && p.operand_max[FA_PRODUCT_PV] == 65504);
+  p = changed("simt-f32", FA_F16, "operand", "int8"); /* a step of the tensor, and no part of an element */
+  CHECK(p.operand[FA_PRODUCT_QK] == 0 && p.operand_step[FA_PRODUCT_QK] > 0 &&
+        p.operand_floor[FA_PRODUCT_QK] == 0);
   p = changed("simt-f32", FA_F16, "p", "e4m3");
   CHECK(p.u_p == 0x1p-4 && p.floor_p == 0x1p-10 && p.max_weight == 448 && p.u_ds == 0x1p-11);
   p = changed("simt-f32", FA_BF16, "p_rounding", "truncate");
@@ -194,5 +212,6 @@ int main(void) {
   fields_by_key();
   constants();
   flags();
+  late_descales();
   return check_done();
 }

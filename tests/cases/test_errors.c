@@ -25,6 +25,21 @@ static void expect_case(const char *keys, const char *want) {
   expect(text, message);
 }
 
+/* Of more cases than 64 bits count: 256 values along each of 9 axes. */
+static void test_countless(void) {
+  static const char *const axes[] = {"batch",  "heads_q",  "heads_kv",   "seqlen_q", "seqlen_k",
+                                     "repeat", "head_dim", "head_dim_v", "softcap"};
+  static char text[9 * 600 + 200];
+  size_t n = (size_t)snprintf(text, sizeof text, "{\"fa_cases\":1,\"sweeps\":[{\"base\":{},\"over\":{");
+  for (int a = 0; a < 9; ++a) {
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s\"%s\":[1", a ? "," : "", axes[a]);
+    for (int i = 1; i < 256; ++i) n += (size_t)snprintf(text + n, sizeof text - n, ",1");
+    n += (size_t)snprintf(text + n, sizeof text - n, "]");
+  }
+  snprintf(text + n, sizeof text - n, "}}]}");
+  expect(text, "x.json: $.sweeps[0]: with its 9223372036854775807 cases the file has more than 100000");
+}
+
 static void expect_good(const char *keys) {
   char text[4096];
   fa_case c;
@@ -40,6 +55,8 @@ static void test_objects(void) {
   expect("5", "x.json: $: 5 is not an object");
   expect("{\"fa_cases\":1,\"defaults\":5,\"cases\":[]}", "x.json: $.defaults: 5 is not an object");
   expect("{\"fa_cases\":1,\"random\":[5]}", "x.json: $.random[0]: 5 is not an object");
+  expect("{\"fa_cases\":1,\"sweeps\":[{\"base\":5,\"over\":{\"batch\":[1]}}]}",
+         "x.json: $.sweeps[0].base: 5 is not an object");
   expect("{\"fa_cases\":1,\"sweeps\":[5]}", "x.json: $.sweeps[0]: 5 is not an object");
   expect("{\"fa_cases\":1,\"cases\":[5]}", "x.json: $.cases[0]: 5 is not an object");
 }
@@ -184,6 +201,7 @@ static void test_values(void) {
              junk[i]);
     expect_case(keys, want);
   }
+  expect_good("\"note\": \"\\u00e9, \\ud83d\\ude00\"");
   expect_good("\"data_seed\": \"18446744073709551615\"");
   expect_good("\"data_seed\": \"0xffffFFFFffffFFFF\"");
   expect_good("\"data_seed\": \"0\"");
@@ -582,6 +600,7 @@ int main(void) {
   test_text();
   test_objects();
   test_values();
+  test_countless();
   test_contradictions();
   test_combinations();
   test_lse_layout();

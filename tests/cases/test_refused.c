@@ -59,6 +59,28 @@ static void amax_alone(fa_case *c) {
 static void nothing_quantized(fa_case *c) {
   c->problem.quantized.present = false;
 }
+static void o_of_sixteen(fa_case *c) {
+  c->problem.quantized.o = FA_F32;
+}
+static void o_of_nothing(fa_case *c) {
+  c->problem.quantized.o = (fa_dtype)99;
+}
+static void o_scale(fa_case *c) {
+  c->problem.quantized.o_scale = 0x1p101;
+}
+static void o_scale_alone(fa_case *c) {
+  c->problem.quantized.o_scale = 2;
+}
+static void odd_zeros(fa_case *c) {
+  c->zero[FA_T_Q].n = 1;
+}
+static void wide_gap(fa_case *c) {
+  c->strides[FA_T_Q].gap[0] = FA_MAX_ELEMENTS, c->strides[FA_T_Q].gap[1] = FA_MAX_ELEMENTS;
+  c->strides[FA_T_Q].gap[2] = FA_MAX_ELEMENTS;
+}
+static void long_lists(fa_case *c) {
+  c->problem.topk.k = 1 << 20;
+}
 static void capture_dtype(fa_case *c) {
   c->problem.captures[0].dtype = FA_F64;
 }
@@ -122,6 +144,27 @@ static const struct {
      "$.quantized.dtype: \"?\" is none of e4m3, e5m2, i8, e2m1"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", descale_values, "$.quantized.values: unknown number 99"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", descale_per, "$.quantized.descale: unknown number 99"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\",\"o\":\"e4m3\"}}", o_of_sixteen,
+     "$.quantized.o: \"f32\" is neither io, e4m3 nor e5m2"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\",\"o\":\"e4m3\"}}", o_of_nothing,
+     "$.quantized.o: \"?\" is neither io, e4m3 nor e5m2"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\",\"o\":\"e4m3\"}}", o_scale,
+     "$.quantized.o_scale: 2.5353e+30 is no number from 2^-100 to 2^100"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\"}}", o_scale_alone, "$.quantized.o_scale: 2, but O is not of 8 bits"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\",\"queries\":false,\"o\":\"e4m3\"},\"family\":\"kvcache\",\"seqlen_"
+     "k\":8,"
+     "\"kvcache\":{\"len\":[4]}}",
+     nothing, "$.quantized.o: \"e4m3\", but only beside queries of 8 bits"},
+    {"{\"quantized\":{\"dtype\":\"e4m3\",\"quantize_new\":true},\"family\":\"kvcache\",\"seqlen_k\":8,"
+     "\"kvcache\":{"
+     "\"len\":[4]}}",
+     nothing, "$.quantized.quantize_new: true, but there are no new keys"},
+    {"{\"family\":\"kvcache\",\"seqlen_q\":9000,\"seqlen_k\":4,\"kvcache\":{\"len\":[4]},\"topk\":{\"k\":2}}",
+     long_lists, "$.topk.k: tensor topk_indices would have more than "},
+    {"{\"zero\":{\"q\":[[0,1]]}}", odd_zeros, "$.zero.q: 1 numbers are no pairs"},
+    {"{\"batch\":1000000,\"seqlen_q\":1073,\"head_dim\":8}", wide_gap,
+     "$.strides.q: tensor q would span more than"},
+    {"5", nothing, "5 is not an object"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", nothing_quantized,
      "$.quantized: nothing is, but there are words about it"},
     {"{\"quantized\":{\"dtype\":\"e4m3\"}}", amax_alone,

@@ -41,6 +41,14 @@ static void test_tensors(void) {
   CHECK(forward >> FA_T_LSE & 1 && backward >> FA_T_DBIAS & 1);
 }
 
+static void test_shape_of_one(void) {
+  const fa_problem p = {
+      .batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 3, .seqlen_k = 5, .head_dim = 8, .head_dim_v = 8};
+  int64_t shape[4];
+  fa_tensor_shape(&p, FA_T_AMAX_P, shape);
+  for (int i = 0; i < 4; ++i) CHECK(shape[i] == 1);
+}
+
 static void test_presence(void) {
   fa_problem p;
   fa_problem_init(&p);
@@ -118,6 +126,7 @@ static void test_fills(void) {
 
 int main(void) {
   test_tensors();
+  test_shape_of_one();
   test_presence();
   test_merge();
   test_masks();

@@ -29,7 +29,7 @@ TARGETS = {"fa_ref": "ref/libfa_ref.a", "fa_cases": "cases/libfa_cases.a"}
 SOURCES = ("ref/", "cases/")
 # Tests of what nobody mutates: base, arithmetic, vocabulary, expressions.
 BESIDES = ("arithmetic", "dtype", "dtype_eight", "rng", "atomic_file", "expr", "contract_blocks", "contract_hello", "contract_lse",
-           "fuzz_draws", "explain_hypotheses", "generate", "ref_largest", "processors", "judge_every_kernel", "judge_together",
+           "fuzz_draws", "explain_hypotheses", "generate", "ref_largest", "processors", "bulk", "judge_every_kernel", "judge_together",
            "judge_canaries", "judge_process")
 # Warnings are for the build: at -O1 the compiler sees less, and warns of more.
 FLAGS = ["--coverage", "-Wno-error", "-O1", "-g0", "-fprofile-update=single"]

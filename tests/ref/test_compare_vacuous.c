@@ -1,8 +1,12 @@
 /* The check of the check: inflated bounds must be reported as vacuous and sound ones not, trivial answers
  * that happen to be right must pass, and the statistics must notice what no single element shows. */
 #include "cases/base/rng.h"
+#include "cases/codec/json.h"
 #include "cases/data/build.h"
 #include "cases/recipe/case.h"
+#include "cases/tensors/descale.h"
+#include "cases/tensors/nibbles.h"
+#include "ref/compare/internal.h"
 #include "ref/compare/verdict.h"
 #include "tests/support/check.h"
 #include "tests/support/slow_attention.h"
@@ -385,6 +389,35 @@ static void test_errors_in_common(void) {
   CHECK_MSG(v.stat_bad && v.stat_which == FA_STATISTIC_BIAS, "rms %g bias %g", v.rms, v.bias);
 }
 
+/* ---- numbers of 4 bits ---- */
+
+/* What a P below the normal range may cost an O is by the largest value: of a pair of numbers in a byte, times its block's scale. */
+static void test_four_bits(void) {
+  static const char text[] =
+      "{\"family\":\"kvcache\",\"dtype\":\"f16\",\"seqlen_k\":16,\"head_dim\":16,\"kvcache\":{"
+      "\"len\":[16]},\"quantized\":{\"dtype\":\"e2m1\"}}";
+  fa_case c;
+  fa_tensors in;
+  fa_vacuous_tolerance t;
+  fa_error err = {""};
+  CHECK_MSG(fa_case_from_text(text, &c, &err) == FA_OK, "%s", err.text);
+  REQUIRE(fa_case_build(&c, &in, &err) == FA_OK);
+  const fa_want want = {.dtype = FA_F16, .rank = 4, .shape = {1, 1, 1, 16}, .steepest = 1};
+  double most = 0;
+  for (int64_t s = 0; s < 16; ++s) {
+    const int64_t row[FA_MAX_RANK] = {0, s};
+    const fa_tensor *v = &in.t[FA_T_V], *scales = &in.t[fa_tensor_scales_of(FA_T_V)];
+    double x[16];
+    fa_nibbles_load(v->data + fa_tensor_offset(v, row), scales->data + fa_tensor_offset(scales, row), 16, x);
+    for (int d = 0; d < 16; ++d) most = fmax(most, fabs(x[d]) * fa_descale_largest(&c.problem, &in, FA_T_V));
+  }
+  REQUIRE(fa_vacuous_tolerance_of(&c.problem, &in, FA_T_O, &want, NULL, true, &t));
+  CHECK_MSG(fabs(t.floor - 4 * (16 * 0x1p-25 * most + 0x1p-24)) <= 1e-6 * t.floor, "%g of values up to %g",
+            t.floor, most);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 int main(void) {
   test_inflated();
   test_batch();
@@ -394,5 +427,6 @@ int main(void) {
   test_statistics();
   test_foreign_statistics();
   test_errors_in_common();
+  test_four_bits();
   return check_done();
 }
