@@ -389,6 +389,26 @@ static void test_errors_in_common(void) {
   CHECK_MSG(v.stat_bad && v.stat_which == FA_STATISTIC_BIAS, "rms %g bias %g", v.rms, v.bias);
 }
 
+/* Errors of an LSE that are nearly as large as they can be, and of one sign, are those of scores that are cut. */
+static void test_cut_scores(void) {
+  for (int foreign = 0; foreign < 2; ++foreign)
+    for (int narrow = 0; narrow < 2; ++narrow) {
+      static fa_stats s;
+      fa_profile profile = fa_profile_get("fp8-sm90", FA_BF16);
+      const fa_compare_options opt = {.generic = true, .profile = &profile, .foreign = foreign};
+      const fa_problem p = {0};
+      fa_verdict v = {.id = FA_T_LSE};
+      memset(&s, 0, sizeof s);
+      if (!narrow) profile.accumulator[FA_PRODUCT_QK] = FA_ACCUMULATOR_F32;
+      for (int i = 0; i < 5000; ++i) {
+        const double error = -2.8 + 0.1 * fa_rng_normal(5, 7, (uint64_t)i);
+        fa_stats_add_row(&s, &(fa_stats_row){.n = 1, .sum = error, .sum_squares = error * error});
+      }
+      fa_stats_judge(&s, &p, &opt, &v);
+      CHECK_MSG(v.stat_bad == !narrow, "rms %g bias %g", v.rms, v.bias);
+    }
+}
+
 /* ---- numbers of 4 bits ---- */
 
 /* What a P below the normal range may cost an O is by the largest value: of a pair of numbers in a byte, times its block's scale. */
@@ -427,6 +447,7 @@ int main(void) {
   test_statistics();
   test_foreign_statistics();
   test_errors_in_common();
+  test_cut_scores();
   test_four_bits();
   return check_done();
 }
