@@ -113,8 +113,7 @@ EIGHT = [
     ("narrow sums with the first key's descale", "chain.cuh", "k_descale[from + j * x->k_step]", "k_descale[from]"),
     ("narrow sums of the key before", "chain.cuh", "x->stored_k + (key + j) * d", "x->stored_k + (key + (j ? j - 1 : 0)) * d"),
     ("narrow sums 2 % too wide", "chain.cuh", "x->e[p.pair + j] =", "x->e[p.pair + j] = 1.02f *"),
-    ("narrow sums of the first half of the columns", "chain.cuh", "(q, k, d, c->generic, by)", "(q, k, d / 2, c->generic, by)"),
-    ("narrow sums as of generic data", "chain.cuh", "(q, k, d, c->generic, by)", "(q, k, d, true, by)"),
+    ("narrow sums of the first half of the columns", "chain.cuh", "(q, k, d, by)", "(q, k, d / 2, by)"),
     ("narrow sums multiplied by units", "chain.cuh", "if (fa_bound_walks_scores(c)) out.k = 1;", ";"),
     ("exponents of another type's subnormals", "load.cuh", "fa_bound_stored_exponent(dtype, to[i])", "fa_bound_stored_exponent(dtype == FA_E4M3 ? FA_E5M2 : FA_E4M3, to[i])"),
 ]
