@@ -389,24 +389,33 @@ static void test_errors_in_common(void) {
   CHECK_MSG(v.stat_bad && v.stat_which == FA_STATISTIC_BIAS, "rms %g bias %g", v.rms, v.bias);
 }
 
-/* Errors of an LSE that are nearly as large as they can be, and of one sign, are those of scores that are cut. */
-static void test_cut_scores(void) {
+/* Errors of one sign of sums that are cut; size: in sigma. */
+static void test_cut(fa_tensor_id id, fa_product product, double u_p, double size, bool right) {
   for (int foreign = 0; foreign < 2; ++foreign)
     for (int narrow = 0; narrow < 2; ++narrow) {
       static fa_stats s;
       fa_profile profile = fa_profile_get("fp8-sm90", FA_BF16);
       const fa_compare_options opt = {.generic = true, .profile = &profile, .foreign = foreign};
       const fa_problem p = {0};
-      fa_verdict v = {.id = FA_T_LSE};
+      fa_verdict v = {.id = id};
       memset(&s, 0, sizeof s);
-      if (!narrow) profile.accumulator[FA_PRODUCT_QK] = FA_ACCUMULATOR_F32;
+      profile.u_p = u_p;
+      if (!narrow) profile.accumulator[product] = FA_ACCUMULATOR_F32;
       for (int i = 0; i < 5000; ++i) {
-        const double error = -2.8 + 0.1 * fa_rng_normal(5, 7, (uint64_t)i);
+        const double error = -size + 0.1 * fa_rng_normal(5, 7, (uint64_t)i);
         fa_stats_add_row(&s, &(fa_stats_row){.n = 1, .sum = error, .sum_squares = error * error});
       }
       fa_stats_judge(&s, &p, &opt, &v);
-      CHECK_MSG(v.stat_bad == !narrow, "rms %g bias %g", v.rms, v.bias);
+      CHECK_MSG(v.stat_bad != (narrow && right), "rms %g bias %g", v.rms, v.bias);
     }
+}
+
+/* An LSE's may be nearly as large as they can be; O's may not, nor have one sign where P is rounded to 8 bits. */
+static void test_cut_sums(void) {
+  test_cut(FA_T_LSE, FA_PRODUCT_QK, 0x1p-8, 2.8, true);
+  test_cut(FA_T_O, FA_PRODUCT_PV, 0x1p-8, 1.1, true);
+  test_cut(FA_T_O, FA_PRODUCT_PV, 0x1p-8, 2.8, false);
+  test_cut(FA_T_O, FA_PRODUCT_PV, 0x1p-4, 1.1, false);
 }
 
 /* ---- numbers of 4 bits ---- */
@@ -447,7 +456,7 @@ int main(void) {
   test_statistics();
   test_foreign_statistics();
   test_errors_in_common();
-  test_cut_scores();
+  test_cut_sums();
   test_four_bits();
   return check_done();
 }
