@@ -96,7 +96,7 @@ FA_DEVICE fa_judge_score begin_score(const fa_judge_job *x, const fa_judge_chain
   const double size = t->listed ? listed_score(x, t, s, j) : s;
   out.e = fa_element_product_error(e, size, t->k, t->steps, t->tiny);
   if (!(t->k > 0) && out.e != out.e) out.e = INFINITY; /* an infinite product times a scale of 0 is NaN */
-  out.e += t->turned * flips;
+  if (flips > 0) out.e += t->turned * flips; /* whose unit may be no float */
   out.x = s;
   out.factor = 1;
   out.slope = 1;

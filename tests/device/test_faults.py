@@ -61,7 +61,7 @@ FAULTS = [
     ("memeff's dropout by the longest sequence", "chain.cuh", "p->e->drop_keys", "x->c->p->seqlen_k"),
     ("a key that is listed twice counted once", "chain.cuh", "times > 1 ? s + log(times) : s", "s"),
     ("a bias's error as of a score without its list", "chain.cuh", "s->e = fa_bound_bias_error(s->e, bias, s->x);", "s->e = fa_bound_bias_error(s->e, bias, x->times.data ? 0 : s->x);"),
-    ("flips of rotary embedding forgotten", "chain.cuh", "out.e += t->turned * flips;", ";"),
+    ("flips of rotary embedding forgotten", "chain.cuh", "if (flips > 0) out.e += t->turned * flips;", ";"),
     ("cached keys in the order of another tensor", "load.cuh", "const int64_t from = head->load + (at - head->key) * x->k_step, d = x->c->d", "const int64_t from = head->load + (at > head->key), d = x->c->d"),
     ("tiles that are not visited count", "find.cuh", "return !x->visits.data ||", "return true ||"),
     ("hidden pairs of the next row", "chain.cuh", "c->p->seqlen_q + p->i) * x->hidden_width", "c->p->seqlen_q + (p->i + 1 < p->e->sq ? p->i + 1 : 0)) * x->hidden_width"),

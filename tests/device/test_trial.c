@@ -260,6 +260,26 @@ static void infinite_o(subject *s) {
   fa_tensor_set(&s->got.t[FA_T_O], at_first, INFINITY);
 }
 
+/* No error of such a score is a float. */
+static void large_operands(subject *s) {
+  for (int id = FA_T_Q; id <= FA_T_K; ++id)
+    for (int64_t e = 0; e < fa_tensor_count(&s->in.t[id]); ++e) {
+      int64_t index[FA_MAX_RANK];
+      fa_tensor_unravel(&s->in.t[id], e, index);
+      fa_tensor_set(&s->in.t[id], index, 1000);
+    }
+}
+
+/* Numbers, whatever came of scores that are none. */
+static void other_outputs(subject *s) {
+  for (int id = FA_T_O; id <= FA_T_LSE; ++id)
+    for (int64_t e = 0; e < fa_tensor_count(&s->got.t[id]); ++e) {
+      int64_t index[FA_MAX_RANK];
+      fa_tensor_unravel(&s->got.t[id], e, index);
+      fa_tensor_set(&s->got.t[id], index, id == FA_T_O ? 0 : 1);
+    }
+}
+
 /* P of the first row is beyond all that it may be. */
 static void low_lse(subject *s) {
   fa_tensor_set(&s->got.t[FA_T_LSE], at_first, -1e6);
@@ -314,6 +334,7 @@ static void test_left_to_the_cpu(fa_judge_machine *m) {
       {"\"scale\":1", INFINITY, cancelling_key, NULL, "a P that may be anything"},
       {"\"scale\":0.1", 0x1p-4, NULL, NULL, may_overflow},
       {"\"scale\":0.1", 65504, NULL, infinite_o, may_overflow},
+      {"\"scale\":1e38", 65504, large_operands, other_outputs, may_overflow},
       {"\"scale\":1e6", 65504, NULL, low_lse, may_overflow},
       {"\"family\":\"flex\",\"score_mod\":\"sqrt(score - score)\"", INFINITY, NULL, NULL, no_value},
       {"\"family\":\"flex\",\"score_mod\":\"score + x[0]\",\"buffers\":{\"x\":{\"shape\":[1]}}", INFINITY,
