@@ -9,6 +9,7 @@
 typedef struct plans {
   fa_plan forward, backward; /* the last ones: family, sums in memory; not made: no launches, FLASH */
   bool is_hopper;            /* of some forward plan */
+  bool is_hopper_backward;   /* of some backward plan: few rows have a portable forward beside it */
   int block_n;               /* keys at a time, the least; 0: no plan was made */
   int block_m;               /* rows that are added to dK and dV at a time, the least; 0: they are not */
   int n_splits;              /* the most */
@@ -28,9 +29,10 @@ static void add_plans(const fa_problem *p, bool aligned, const fa_kernel_device 
       x->is_hopper |= x->forward.is_hopper;
       if (x->forward.n_splits > x->n_splits) x->n_splits = x->forward.n_splits;
     }
-    if (p->family != FA_KVCACHE && fa_plan_make(&args.backward, device, &x->backward, NULL) == FA_OK &&
-        x->backward.adds_dkv)
-      least(&x->block_m, x->backward.block_m);
+    if (p->family != FA_KVCACHE && fa_plan_make(&args.backward, device, &x->backward, NULL) == FA_OK) {
+      x->is_hopper_backward |= x->backward.is_hopper;
+      if (x->backward.adds_dkv) least(&x->block_m, x->backward.block_m);
+    }
   }
   fa_args_free(&args);
 }
@@ -75,11 +77,12 @@ static void add_dbias(const fa_problem *p, const plans *x, bool hopper, fa_profi
  * Expressions of 16-bit calls go through the device's approximations whatever the kernels. */
 static void flex_profile(const fa_problem *p, const plans *x, bool hopper, fa_profile *out) {
   const fa_profile memeff = fa_profile_get("3xtf32", FA_F32);
-  if (p->dtype == FA_F32 && !x->is_hopper)
+  const bool is_hopper = x->is_hopper || x->is_hopper_backward;
+  if (p->dtype == FA_F32 && !is_hopper)
     *out = memeff;
   else
     out->name = "flex-hopper"; /* errors may be smaller than its own: no lower edge of their statistics */
-  if (!x->is_hopper) {
+  if (!is_hopper) {
     out->exp_scaled = out->dq_atomic = false;
     out->floor_dq = 0;
   }

@@ -140,6 +140,25 @@ static void check_rejects(void) {
   fa_case_free(&c);
 }
 
+/* Whether dQ may differ from run to run, where few rows take a portable kernel forward and one for sm_90a, which adds dQ to
+ * memory, backward. */
+static void check_order_of_dq(void) {
+  fa_case c;
+  void *self;
+  fa_error err;
+  load("{\"family\": \"flex\", \"seqlen_q\": 7, \"seqlen_k\": 320, \"heads_q\": 2, "
+       "\"scale\": -0.125, \"mask\": {\"type\": \"window\", \"left\": 320, \"right\": 0}}",
+       &c);
+  REQUIRE(fa_backend_host.open("hopper", &self, &err) == FA_OK);
+  for (int hopper = 0; hopper < 2; ++hopper) {
+    fa_profile profile;
+    fa_backend_host.profile(hopper ? self : NULL, &c.problem, &profile);
+    CHECK_MSG(profile.dq_atomic == (hopper == 1), "hopper %d: %d", hopper, profile.dq_atomic);
+  }
+  fa_backend_host.close(self);
+  fa_case_free(&c);
+}
+
 int main(void) {
   void *self;
   fa_error err;
@@ -149,5 +168,6 @@ int main(void) {
   check_supports();
   check_schedules();
   check_rejects();
+  check_order_of_dq();
   return check_done();
 }
