@@ -29,6 +29,7 @@ void fa_simt_async_reset(fa_simt_block *b) {
   memset(a->wait, 0, sizeof a->wait);
   memset(a->n_reading, 0, a->n_granules * sizeof *a->n_reading);
   a->n_bars = a->n_loads = a->n_stores = 0;
+  while (a->n_sums > 0) free(a->sum[--a->n_sums].x);
   for (int w = 0; w < b->n_warps; ++w) {
     a->mmas[w].n = a->mmas[w].n_known = a->mmas[w].n_seen = 0;
     a->mmas[w].n_waits = a->mmas[w].n_fenced = 0;
@@ -41,6 +42,8 @@ void fa_simt_async_free(fa_simt_block *b) {
   if (!a) return;
   free(a->load);
   free(a->store);
+  while (a->n_sums > 0) free(a->sum[--a->n_sums].x);
+  free(a->sum);
   free(a->n_reading);
   free(a->read_tick);
   free(a->read_lane);
@@ -218,6 +221,7 @@ void fa_simt_async_thread_end(fa_simt_block *b, bool last) {
     if (a->store[i].thread == me)
       fa_simt_violation(FA_SUBJECT_RACE, (fa_simt_place){"(end of the thread)", 0},
                         "the thread ends while its bulk store may still read shared memory");
+  fa_simt_bulk_make_sums(b);
   if (a->mmas[b->running->warp].n)
     fa_simt_violation(FA_SUBJECT_RACE, a->mmas[b->running->warp].v[0].at,
                       "the thread ends while this product is in flight: its wait is missing");

@@ -54,12 +54,20 @@ typedef struct fa_bulk_load {
   fa_simt_place at;
 } fa_bulk_load;
 
-/* Shared memory that a bulk store still reads. */
+/* Shared memory that a bulk store or addition still reads. */
 typedef struct fa_bulk_store {
   int thread;
   bool committed;
   uint32_t shared, bytes;
+  float *to; /* of an addition; NULL: a store */
 } fa_bulk_store;
+
+/* An addition that has read shared memory, and not yet been made. */
+typedef struct fa_bulk_sum {
+  int thread;
+  float *to, *x;
+  uint32_t n;
+} fa_bulk_sum;
 
 /* The accumulator of MMAs in flight: its value so far, column by column of the warp's 16 rows, and the
  * registers it belongs to. */
@@ -111,6 +119,8 @@ typedef struct fa_simt_async {
   int n_loads, load_capacity;
   fa_bulk_store *store;
   int n_stores, store_capacity;
+  fa_bulk_sum *sum;
+  int n_sums, sum_capacity;
   uint32_t fence_tick[FA_MAX_THREADS];
   fa_thread_wait wait[FA_MAX_THREADS];
   uint16_t *n_reading; /* of each granule: copies and MMAs that read it now */
@@ -150,6 +160,8 @@ void fa_simt_check_alive(const fa_simt_block *b, uint32_t offset, const char *wh
 
 /* bulk.c: bulk load i completes. */
 void fa_simt_bulk_arrive(fa_simt_block *b, int i);
+/* Makes the additions of the running thread that have read shared memory. */
+void fa_simt_bulk_make_sums(fa_simt_block *b);
 
 /* async.c: bytes have been written, called by bulk.c. */
 void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes);

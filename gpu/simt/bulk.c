@@ -1,6 +1,8 @@
 /* Bulk copies (TMA) of boxes of tensors, and between the shared memories of a cluster. */
 #include "gpu/simt/async.h"
 
+#include "gpu/simt/add.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,6 +154,48 @@ void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4]
       (fa_bulk_store){.thread = b->running->index, .shared = shared, .bytes = bytes_of(x)};
 }
 
+void fa_simt_bulk_add(float *to, uint32_t shared, uint32_t bytes, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_async *a = fa_simt_async_get(b);
+  if ((uintptr_t)to % 16 != 0 || shared % 16 != 0 || bytes % 16 != 0)
+    fa_simt_violation(FA_SUBJECT_CRASH, at, "bulk addition of %u bytes from %u: not in sixteens", bytes,
+                      shared);
+  fa_simt_shared_begin_read(b, shared, bytes, "bulk addition", at);
+  for (uint32_t i = 0; i < bytes / 16; ++i) {
+    fa_simt_global(to + 4 * i, 16, false, at);
+    fa_simt_global(to + 4 * i, 16, true, at);
+  }
+  a->store = grow(a->store, a->n_stores, &a->store_capacity, sizeof *a->store);
+  a->store[a->n_stores++] =
+      (fa_bulk_store){.thread = b->running->index, .shared = shared, .bytes = bytes, .to = to};
+}
+
+/* Makes the thread's additions that have read shared memory. */
+void fa_simt_bulk_make_sums(fa_simt_block *b) {
+  fa_simt_async *a = b->async;
+  int kept = 0;
+  for (int i = 0; i < a->n_sums; ++i) {
+    const fa_bulk_sum s = a->sum[i];
+    if (s.thread != b->running->index) {
+      a->sum[kept++] = s;
+      continue;
+    }
+    for (uint32_t k = 0; k < s.n; ++k) fa_add_flushed(s.to + k, s.x[k]);
+    free(s.x);
+  }
+  a->n_sums = kept;
+}
+
+/* What an addition has read: shared memory may change now. */
+static void read_sum(fa_simt_block *b, const fa_bulk_store *s) {
+  fa_simt_async *a = b->async;
+  float *x = malloc(s->bytes);
+  FA_ASSERT(x);
+  memcpy(x, b->shared + s->shared, s->bytes);
+  a->sum = grow(a->sum, a->n_sums, &a->sum_capacity, sizeof *a->sum);
+  a->sum[a->n_sums++] = (fa_bulk_sum){.thread = s->thread, .to = s->to, .x = x, .n = s->bytes / 4};
+}
+
 void fa_simt_tma_store_commit(void) {
   fa_simt_block *b = fa_simt_current;
   fa_simt_async *a = fa_simt_async_get(b);
@@ -173,10 +217,17 @@ void fa_simt_tma_store_wait_read(int n_pending_groups) {
       a->store[kept++] = s;
       continue;
     }
+    if (s.to) read_sum(b, &s);
     if (s.bytes) fa_simt_shared_end_read(b, s.shared, s.bytes, b->running->lane);
     n_done -= s.committed;
   }
   a->n_stores = kept;
+  if (b->rng && (fa_simt_random(b) >> 40 & 1) != 0) fa_simt_bulk_make_sums(b);
+}
+
+void fa_simt_tma_store_wait(void) {
+  fa_simt_tma_store_wait_read(0);
+  fa_simt_bulk_make_sums(fa_simt_current);
 }
 
 void fa_simt_fence_async(void) {

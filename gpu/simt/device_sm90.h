@@ -36,8 +36,11 @@ void fa_simt_bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t bar,
 /* Of the shared memory of any block of the cluster. */
 const void *fa_simt_cluster_read(uint32_t offset, size_t bytes, fa_simt_place at);
 void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4], fa_simt_place at);
+/* to[i] += x[i], at any time between here and the wait. */
+void fa_simt_bulk_add(float *to, uint32_t shared, uint32_t bytes, fa_simt_place at);
 void fa_simt_tma_store_commit(void);
 void fa_simt_tma_store_wait_read(int n_pending_groups);
+void fa_simt_tma_store_wait(void);
 
 /* What an MMA multiplies: elements of 16 bits, 16 deep, or of 8, 32 deep and not transposed. */
 typedef enum fa_simt_element { FA_SIMT_F16, FA_SIMT_BF16, FA_SIMT_E4M3 } fa_simt_element;

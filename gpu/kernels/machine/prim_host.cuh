@@ -7,6 +7,7 @@
 extern "C" {
 #include "cases/base/dtype.h"
 }
+#include "gpu/simt/add.h"
 #include "gpu/simt/device.h"
 
 #include <math.h>
@@ -196,28 +197,14 @@ FA_DEVICE uint32_t multiply2(uint32_t x, uint32_t y, f16 t) {
   return pack2(low_half(x, t) * low_half(y, t), high_half(x, t) * high_half(y, t), t);
 }
 
-/* red.global.add.f32 flushes subnormal inputs and results to zeros of the same sign, whatever the compiler
- * flags. */
-inline float flush_subnormal(float x) {
-  return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x;
-}
-
-inline void add_flushed(uint32_t *to, float x) {
-  uint32_t old = __atomic_load_n(to, __ATOMIC_RELAXED), sum;
-  do {
-    const float y = flush_subnormal(flush_subnormal(as_float(old)) + flush_subnormal(x));
-    __builtin_memcpy(&sum, &y, 4);
-  } while (!__atomic_compare_exchange_n(to, &old, sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-}
-
 FA_DEVICE void atomic_add4(float *p, const float (&v)[4], FA_FROM) {
   fa_simt_global(p, 16, false, FA_AT);
-  uint32_t *to = static_cast<uint32_t *>(fa_simt_global(p, 16, true, FA_AT));
-  for (int i = 0; i < 4; ++i) add_flushed(to + i, v[i]);
+  float *to = static_cast<float *>(fa_simt_global(p, 16, true, FA_AT));
+  for (int i = 0; i < 4; ++i) fa_add_flushed(to + i, v[i]);
 }
 FA_DEVICE void atomic_add(float *p, float x, FA_FROM) {
   fa_simt_global(p, 4, false, FA_AT);
-  add_flushed(static_cast<uint32_t *>(fa_simt_global(p, 4, true, FA_AT)), x);
+  fa_add_flushed(static_cast<float *>(fa_simt_global(p, 4, true, FA_AT)), x);
 }
 
 FA_DEVICE void atomic_add(uint64_t *p, uint64_t n, FA_FROM) {

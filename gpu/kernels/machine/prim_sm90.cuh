@@ -23,7 +23,11 @@
  * and are not stored. One thread issues the copy:
  *   tma_load(shared, map, bar, c0, c1, c2, c3)  coordinates of the first element; completes on bar
  *   tma_store(map, shared, c0, c1, c2, c3), tma_store_commit()
+ *   bulk_add(to, shared, bytes)           likewise to[i] += what is in shared memory, each addition of floats atomic;
+ *                                         addresses and bytes are multiples of 16. No tensor map
  *   tma_store_wait_read<N>()              all but the thread's last N groups have read shared memory
+ *   tma_store_wait()                      all of the thread's groups are complete: what they wrote can be seen by whoever
+ *                                         the thread tells
  *   fence_async()                         orders the thread's own ordinary accesses to shared memory before
  *                                         the reads of copies and MMAs issued after the next barrier
  *

@@ -132,8 +132,14 @@ FA_DEVICE void tma_store(const fa_tensor_map *map, uint32_t shared, int c0, int 
   const int c[4] = {c0, c1, c2, c3};
   fa_simt_tma_store(map, shared, c, FA_AT);
 }
+FA_DEVICE void bulk_add(float *to, uint32_t shared, uint32_t bytes, FA_FROM) {
+  fa_simt_bulk_add(to, shared, bytes, FA_AT);
+}
 FA_DEVICE void tma_store_commit() {
   fa_simt_tma_store_commit();
+}
+FA_DEVICE void tma_store_wait() {
+  fa_simt_tma_store_wait();
 }
 template <int N> FA_DEVICE void tma_store_wait_read() {
   fa_simt_tma_store_wait_read(N);

@@ -168,8 +168,16 @@ FA_DEVICE void tma_store(const fa_tensor_map *map, uint32_t shared, int c0, int 
       "r"(shared), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
       : "memory");
 }
+FA_DEVICE void bulk_add(float *to, uint32_t shared, uint32_t bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+               "r"(shared), "r"(bytes)
+               : "memory");
+}
 FA_DEVICE void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+FA_DEVICE void tma_store_wait() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 template <int N> FA_DEVICE void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
