@@ -38,8 +38,6 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT;
   static constexpr int DROP_BYTES = DROPS ? BM / 64 * 1024 : 0;     /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
-  static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 4 + 10 * STAGES;
-  static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   /* dQ of a step: with 64 rows the groups divide the columns, by whole panels if there are several; with 128
    * rows each group has half of the rows */
   static constexpr int DQ_FIRST = BM == 128 ? D : D <= 64 ? D / 2 : 64; /* columns of the first group */
@@ -54,8 +52,22 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
    * and the GEMMs of one group overlap the exponentials of the other. Not with a dQ semaphore, where blocks
    * would wait longer for each other, nor where registers are short, nor where it is no faster (dropout, D =
    * 128). */
-  static constexpr bool LAG = KIND_ != flex && (VARLEN_ || !ORDERED_) &&
-                              (D < 128 || (!DROPS && (KIND_ != softcap || VARLEN_)));
+  static constexpr bool LAG =
+      KIND_ != flex && (VARLEN_ || !ORDERED_) && (D < 128 || (!DROPS && KIND_ != softcap));
+  /* dQ is added to memory by bulk copies: dq.cuh. Not where dropout takes the warps for it. */
+  static constexpr bool DQ_COPIES = LAG && !DROPS;
+  /* The order of a step, as it was found to be fastest: dV's product is issued behind dS instead of before it; dQ's and
+   * dK's before dS can be read by the other group; dQ for the copy can be read as soon as it is stored, instead of when the next
+   * step's scores are on their way. */
+  static constexpr bool LATE_DV = DQ_COPIES && D <= 64, PRODUCTS_FIRST = DQ_COPIES && D > 64,
+                        DQ_AT_ONCE = D > 64;
+  /* LSE and delta are on their way to registers while products are waited for */
+  static constexpr bool EARLY_ROWS = KIND_ == plain;
+  static constexpr int DQ_PLACE_BYTES = 16 * 4 * DQ_FIRST; /* of a warp: 16 rows of its group's columns */
+  static constexpr int DQ_AT = (SEQUENCE_AT + (VARLEN_ ? 16 : 0) + 15) / 16 * 16;
+  static constexpr int BARRIERS_AT = DQ_AT + (DQ_COPIES ? 8 * DQ_PLACE_BYTES : 0),
+                       N_BARRIERS = 6 + 10 * STAGES;
+  static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
   static_assert(BM == 64 || (!DROPS && KIND_ != flex),
                 "a thread has a word with a bit to each pair");
@@ -101,10 +113,19 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
   FA_DEVICE static uint32_t ds_empty(int s) { return base::at(2 + 9 * C::STAGES + s); }
   FA_DEVICE static uint32_t dq_ready() { return base::at(2 + 10 * C::STAGES); } /* the block may add to dQ */
   FA_DEVICE static uint32_t dq_added() { return base::at(3 + 10 * C::STAGES); }
+  /* DQ_COPIES: a group's dQ is in shared memory, and has been read */
+  FA_DEVICE static uint32_t dq_full(int group) { return base::at(2 + 10 * C::STAGES + group); }
+  FA_DEVICE static uint32_t dq_empty(int group) { return base::at(4 + 10 * C::STAGES + group); }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);
-    mbarrier_init(dq_ready(), 1);
-    mbarrier_init(dq_added(), 8);
+    for (int group = 0; C::DQ_COPIES && group < C::GROUPS; ++group) {
+      mbarrier_init(dq_full(group), 4);
+      mbarrier_init(dq_empty(group), 1);
+    }
+    if (!C::DQ_COPIES) {
+      mbarrier_init(dq_ready(), 1);
+      mbarrier_init(dq_added(), 8);
+    }
     FA_NO_UNROLL
     for (int s = 0; s < C::STAGES; ++s) {
       mbarrier_init(ds_full(s), 8);

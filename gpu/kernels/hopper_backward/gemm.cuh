@@ -1,4 +1,4 @@
-/* The GEMMs of a step, and the stores of dS and dQ. */
+/* The GEMMs of a step, and the stores of dS. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_GEMM_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_GEMM_CUH
 
@@ -59,33 +59,14 @@ FA_DEVICE void hopper_gemm_ds_k(float (&dq)[TILES][4], uint32_t ds_tile, uint32_
   wgmma_commit();
 }
 
-/* Adds the group's part, or its columns from `first` on, to the accumulator, whose tiles have the order of
- * the registers. */
-template <class C, int TILES>
-FA_DEVICE void hopper_atomic_add_dq(const fa_backward_params &p, const float (&dq)[TILES][4],
-                                      int head, int row0, int group, int thread, int first) {
-  const int row = row0 + (C::BM == 64 ? 0 : 64 * group) + thread / 32 * 16;
-  const int chunk = (C::BM == 64 ? group * (C::DQ_FIRST / 8) : 0) + first / 8;
-  float *to = p.dq_accum + (C::SPLITS ? own_accumulator(p) : 0) +
-              workspace_row<C::D>(p, static_cast<int>(blockIdx.z), head, row) * C::D + chunk * 128 +
-              thread % 32 * 4;
-  FA_UNROLL
-  for (int n = 0; n < TILES; ++n) atomic_add4(to + n * 128, dq[n]);
-}
-
-/* Stores dS^T of the group's keys; rows are keys. Tiles begin on 1024 bytes, so that the swizzle is an
- * exclusive or of addresses. */
+/* Stores dS^T of a warp's 16 keys; rows are keys. Tiles begin on 1024 bytes, so that the swizzle is an exclusive or
+ * of addresses. */
 template <class C>
-FA_DEVICE void hopper_store_ds(uint32_t tile, const uint32_t (&ds)[C::BM / 16][4], int key, int lane) {
-  const uint32_t first = (tile + key * 128 + lane % 4 * 4) ^ key % 8 << 4;
+FA_DEVICE void hopper_store_ds(uint32_t tile, const uint32_t (&ds)[C::BM / 16][4], int key0, int lane) {
+  const int key = key0 + lane % 16; /* registers 0, 1: keys l/4, l/4 + 8 of rows 0..7; 2, 3: of rows 8..15 */
+  const uint32_t first = tile + key * 128 + ((lane / 16 ^ key % 8) << 4);
   FA_UNROLL
-  for (int i = 0; i < C::BM / 16; ++i) {
-    FA_UNROLL
-    for (int j = 0; j < 4; ++j) { /* registers 0, 1: keys l/4, l/4 + 8 of rows 0..7; 2, 3: of rows 8..15 */
-      const int chunk = 2 * i + j / 2;
-      store_shared4((first ^ chunk % 8 << 4) + chunk / 8 * C::DS_PANEL + j % 2 * 1024, ds[i][j]);
-    }
-  }
+  for (int i = 0; i < C::BM / 16; ++i) stmatrix_x4((first ^ i % 4 * 32) + i / 4 * C::DS_PANEL, ds[i]);
 }
 
 } // namespace fa

@@ -7,13 +7,14 @@
  *
  *   S^T = K Q^T, dP^T = V dO^T, P = exp2(S scale_log2 - LSE_log2), dS = P (dP - delta)
  *   dV += P^T dO, dK += dS^T Q from registers
- *   dQ = dS K needs dS of both warpgroups, through shared memory; it goes to memory with atomic additions.
+ *   dQ = dS K needs dS of both warpgroups, through shared memory; it is added to what is in memory: dq.cuh.
  *
- * In the producer warpgroup one thread issues bulk copies, and one warp loads LSE and delta and, in
- * deterministic calls, keeps the order in which blocks add to dQ.
+ * In the producer warpgroup one thread issues bulk copies, one warp loads LSE and delta, and two add dQ to
+ * memory or work out dropout. Who adds dQ also keeps the order of blocks in deterministic calls; where the
+ * consumers add it, that is the warp of LSE and delta.
  *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, two stages each of Q, dO and dS
- * (rows are keys), LSE and delta. dK and dV are stored through the space of K and V. */
+ * (rows are keys), LSE and delta, dQ on its way to memory. dK and dV are stored through the space of K and V. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_MAIN_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_MAIN_CUH
 
@@ -108,17 +109,20 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
     registers_down<C::PRODUCER_REGISTERS>();
     if (thread == 0) hopper_backward_produce_tiles<C>(p);
     if (warp == 1) {
-      if (C::DQ_SEMAPHORE && p.b.dq_semaphore)
+      if (!C::DQ_COPIES && C::DQ_SEMAPHORE && p.b.dq_semaphore)
         hopper_backward_produce_ordered<C>(p.b, thread % 32);
       else
         hopper_backward_produce_lse_delta<C>(p.b, thread % 32);
+    }
+    if constexpr (C::DQ_COPIES) {
+      if (warp >= 2) hopper_backward_copy_dq<C>(p.b, warp - 2, thread % 32);
     }
     if constexpr (C::DROPOUT) {
       if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);
     }
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
-    hopper_backward_consume<C>(p, group - 1, thread % 128);
+    hopper_backward_consume<C>(p, uniform(group - 1), thread % 128);
   }
 }
 

@@ -213,7 +213,7 @@ FA_DEVICE void hopper_pair_commit_ds(const fa_backward_params &p, uint32_t (&ds)
   hopper_pack<C>(ds, dp);
   mbarrier_wait(bar::ds_empty(stage), pipe.phase() ^ 1);
   const int lane = thread % 32;
-  hopper_store_ds<C>(base + C::DS_AT + stage * C::DS_BYTES, ds, thread / 32 * 16 + lane / 4, lane);
+  hopper_store_ds<C>(base + C::DS_AT + stage * C::DS_BYTES, ds, thread / 32 * 16, lane);
   fence_async();
   sync_warp();
   if (lane == 0) {

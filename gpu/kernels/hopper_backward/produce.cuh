@@ -3,7 +3,7 @@
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 
-#include "gpu/kernels/hopper_backward/config.cuh"
+#include "gpu/kernels/hopper_backward/dq.cuh"
 
 namespace fa {
 
@@ -101,19 +101,6 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
   }
 }
 
-/* The semaphore of a row tile. */
-template <class C>
-FA_DEVICE unsigned *hopper_dq_semaphore_of(const fa_backward_params &p, int batch, int head, int tile) {
-  return p.dq_semaphore + workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_DQ_SEMAPHORE_ROWS;
-}
-
-/* True if key block + 1, which adds before this one, visits the row tile too. By the masks by position, the
- * key blocks that visit a row tile are contiguous. */
-template <class C> FA_DEVICE bool hopper_has_predecessor(const fa_backward_params &p, int block, int tile) {
-  const hopper_key_tile next = hopper_load_key_tile<C>(p, block + 1);
-  return next.key0 < next.seq.len_k && next.blocks.begin <= tile && tile < next.blocks.end;
-}
-
 /* The order of additions to dQ. There are two steps in flight, `first` and `second`. pass() waits until the
  * consumers have added dQ of the first step and releases its semaphore, then waits for the semaphore of the
  * second step and lets the consumers add.
@@ -162,7 +149,8 @@ template <class C> FA_DEVICE void hopper_backward_produce_ordered(const fa_backw
       const auto pass = [&] {
         if (lane != 0) return;
         order.pass(own_number);
-        order.next(hopper_dq_semaphore_of<C>(p, batch, head, i), hopper_has_predecessor<C>(p, opaque(block), i), pipe.n);
+        order.next(hopper_dq_semaphore_of<C>(p, batch, head, i, 0),
+                   hopper_has_predecessor<C>(p, opaque(block), i), pipe.n);
       };
       if constexpr (C::LAG) {
         hopper_backward_load_lse_delta<C>(p, pipe, batch, head, flex_tile{i, 0}, lane);

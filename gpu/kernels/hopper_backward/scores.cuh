@@ -64,6 +64,33 @@ FA_DEVICE void hopper_compute_p_pairs(uint32_t (&p_frag)[C::BM / 16][4], float (
   }
 }
 
+/* LSE or delta of the rows of a thread's pairs, in registers. */
+template <class C> struct hopper_row_values { float x[C::BM / 8][2]; };
+/* Loads those of the tiles of 8 rows from FROM to TO - 1. rows: as for hopper_update_pairs. */
+template <int FROM, int TO, class C>
+FA_DEVICE void hopper_load_rows(hopper_row_values<C> &values, uint32_t rows) {
+  FA_UNROLL
+  for (int n = FROM; n < TO; ++n) {
+    FA_UNROLL
+    for (int e = 0; e < 2; ++e) values.x[n][e] = as_float(load_shared4(rows + 32 * n + 4 * e));
+  }
+}
+
+/* hopper_exponentiate with LSE in registers. */
+template <class C, bool MASK>
+FA_DEVICE void hopper_exponentiate_with(float (&s)[C::BM / 8][4], float scale_log2,
+                                        const hopper_row_values<C> &lse, const hopper_row_limits &seen) {
+  FA_UNROLL
+  for (int n = 0; n < C::BM / 8; ++n) {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int r = i / 2, e = i % 2, row = 8 * n + e;
+      s[n][i] = exp2_approx(fmaf(s[n][i], scale_log2, -lse.x[n][e]));
+      if (MASK && (row < seen.lo[r] || row >= seen.hi[r])) s[n][i] = 0.0f;
+    }
+  }
+}
+
 /* s -> P. Fully masked rows and rows past the end have LSE = inf. */
 template <class C, bool MASK>
 FA_DEVICE void hopper_exponentiate(float (&s)[C::BM / 8][4], float scale_log2, uint32_t rows,
@@ -151,6 +178,17 @@ FA_DEVICE void hopper_compute_ds(float (&dp)[C::BM / 8][4], const float (&p)[C::
                                       uint32_t rows) {
   hopper_update_pairs<C>(
       dp, rows, [&](float &x, float delta, int n, int r, int e) { x = p[n][2 * r + e] * (x - delta); });
+}
+
+/* The same with delta in registers. */
+template <class C>
+FA_DEVICE void hopper_compute_ds_with(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4],
+                                      const hopper_row_values<C> &delta) {
+  FA_UNROLL
+  for (int n = 0; n < C::BM / 8; ++n) {
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) dp[n][i] = p[n][i] * (dp[n][i] - delta.x[n][i % 2]);
+  }
 }
 
 } // namespace fa
