@@ -168,10 +168,10 @@ FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::
   typedef hopper_backward_barriers<C> bar;
   const hopper_key_tile t = hopper_load_key_tile<C>(p, key_block);
   const uint32_t q_tile = shared_base() + C::Q_AT + pipe.stage() * C::Q_BYTES;
-  const auto is_past =
-      [&](int n) { /* whether the head had more than n tiles before; not kept in a register */
-                   return at.row0 / C::BM > hopper_load_key_tile<C>(p, opaque(key_block)).blocks.begin + n;
-      };
+  /* Whether the head had more than n tiles before; worked out where it is asked, which costs no register. */
+  const auto is_past = [&](int n) {
+    return at.row0 / C::BM > hopper_load_key_tile<C>(p, opaque(key_block)).blocks.begin + n;
+  };
   const auto made = C::LAG ? pipe.before() : pipe;
   uint32_t p_frag[C::BM / 16][4], ds[C::BM / 16][4];
   float dq[DQ_COLS / 8][4];
