@@ -78,14 +78,19 @@ static bool put_slope(FILE *f, const fa_flex_unit *u) {
                       fa_expr_emit_gradient(&p->gradient, p->buffer, wanted, u->speed, "fa_flex_derivative"));
 }
 
+/* Short masks of many pairs overlap their loads; the code of long ones would not fit into the instruction cache. */
+static int masks_at_once(const fa_expr *mask) {
+  return mask->n <= 16 ? 8 : mask->n <= 48 ? 4 : 1;
+}
+
 static bool put_text(FILE *f, const fa_flex_unit *u, const char *kernel) {
   const fa_flex_program *p = u->program;
   const bool score = has_score(u), mask = fa_flex_has_mask(p);
   bool good = true;
   fprintf(f,
           "#define FA_FLEX_SCORE %d\n#define FA_FLEX_MASK %d\n#define FA_FLEX_DERIVATIVE %d\n"
-          "#define FA_FLEX_DROPOUT %d\n#define FA_LACKS %u\n",
-          score, mask, score && u->has_slope, u->drops, u->lacks);
+          "#define FA_FLEX_DROPOUT %d\n#define FA_LACKS %u\n#define FA_FLEX_MASKS %d\n",
+          score, mask, score && u->has_slope, u->drops, u->lacks, mask ? masks_at_once(&p->mask) : 1);
   fputs(fa_expr_prelude, f);
   if (score) good = put_function(f, fa_expr_emit_score(&p->score, p->buffer, u->speed, "fa_flex_score"));
   if (good && mask) good = put_function(f, fa_expr_emit_mask(&p->mask, p->buffer, "fa_flex_mask"));

@@ -11,6 +11,7 @@ cat >"$dir/none.h" <<'END'
 #define FA_FLEX_MASK 0
 #define FA_FLEX_DERIVATIVE 0
 #define FA_FLEX_DROPOUT 0
+#define FA_FLEX_MASKS 8
 #define FA_FLEX_READS 0
 END
 cat >"$dir/alibi_causal.h" <<'END'
@@ -18,6 +19,7 @@ cat >"$dir/alibi_causal.h" <<'END'
 #define FA_FLEX_MASK 1
 #define FA_FLEX_DERIVATIVE 1
 #define FA_FLEX_DROPOUT 0
+#define FA_FLEX_MASKS 8
 #define FA_FLEX_READS 1
 #define FA_FLEX_READ_BUFFERS 0
 __device__ __forceinline__ int fa_flex_at(int i) { return i < 0 ? 0 : i > 15 ? 15 : i; }
@@ -42,6 +44,7 @@ cat >"$dir/far_too_much.h" <<'END'
 #define FA_FLEX_MASK 0
 #define FA_FLEX_DERIVATIVE 0
 #define FA_FLEX_DROPOUT 0
+#define FA_FLEX_MASKS 8
 #define FA_FLEX_READS 0
 __device__ float fa_flex_score(float score, int, int, int i, int j, int, int, const void *const *) {
   volatile float x[64];

@@ -38,7 +38,7 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
   /* of the mainloop: warpgroups issue in turns; the first row's exponentials come before O is waited for */
-  static constexpr bool TURNS = GROUPS == 3 || (KIND == plain && D == 128), BY_ROW = GROUPS == 2;
+  static constexpr bool TURNS = GROUPS == 3 || KIND == flex || (KIND == plain && D == 128), BY_ROW = GROUPS == 2;
   /* groups may skip whole key blocks, and there are registers for the test */
   static constexpr bool SKIPS = KIND == plain && GROUPS == 3 && BM - 64 >= BN;
   static constexpr int LOADERS = TRANSPOSERS; /* warps of the producer that read published work tiles */

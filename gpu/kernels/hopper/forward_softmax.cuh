@@ -67,26 +67,38 @@ FA_DEVICE void hopper_apply_score_mod(float (&s)[C::BN / 8][4], const fa_attenti
   }
 }
 
-/* Sets to -inf what block lists and mask_mod mask. kind: of the tile. Expressions may be long, so the code
- * exists for four pairs only, in a loop that collects one bit per pair. For pairs outside the sequence a
- * neighbour is tested, since the map has nothing there. */
-template <class C>
-FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p,
-                                     const work_tile &work, int kind, int row, int key) {
-  constexpr int HALF = C::BN / 16;
+/* What mask_mod and block lists mask of a thread's pairs in N times two columns: bits 4 n + e. Nothing branches but in tiles of
+ * several kinds, and rows are innermost: so what depends on the key alone is computed once for both, what depends on the row
+ * alone once for all, and loads are under way together. For pairs outside the sequence a neighbour is tested, since the map
+ * has nothing there. */
+template <class C, int KIND, int N>
+FA_DEVICE uint32_t hopper_masked(const fa_attention_params &p, const work_tile &work, int row, int key) {
   const int last_row = work.seq.len_q - 1, last_key = work.seq.len_k - 1;
+  uint32_t masked = 0;
+  FA_UNROLL
+  for (int i = 0; i < 4 * N; ++i) {
+    const int e = i / 2 % 2 + i % 2 * 2;
+    const flex_pair at = hopper_flex_pair(work, min_int(row + e / 2 * 8, last_row),
+                                          min_int(key + i / 4 * 8 + e % 2, last_key));
+    if (!flex_visible<typename C::MODS>(p.flex, KIND, at)) masked |= 1u << (i / 4 * 4 + e);
+  }
+  return masked;
+}
+
+/* Sets to -inf what block lists and mask_mod mask. KIND: of the tile. Expressions may be long, so the code exists for some of
+ * the pairs only, in a loop. */
+template <class C, int KIND>
+FA_DEVICE void hopper_apply_mask_mod(float (&s)[C::BN / 8][4], const fa_attention_params &p,
+                                     const work_tile &work, int row, int key) {
+  constexpr int HALF = C::BN / 16, MOST = C::MODS::MASKS_AT_ONCE < HALF ? C::MODS::MASKS_AT_ONCE : HALF,
+                N = KIND == FA_FLEX_MIXED ? 1 : MOST;
+  static_assert(HALF % N == 0, "whole steps");
   FA_UNROLL
   for (int half = 0; half < 2; ++half) {
     uint32_t masked = 0;
     FA_NO_UNROLL
-    for (int n = 0; n < HALF; ++n) {
-      FA_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        const flex_pair at = hopper_flex_pair(work, min_int(row + e / 2 * 8, last_row),
-                                              min_int(key + 8 * (half * HALF + n) + e % 2, last_key));
-        if (!flex_visible<typename C::MODS>(p.flex, kind, at)) masked |= 1u << (4 * n + e);
-      }
-    }
+    for (int n = 0; n < HALF; n += N)
+      masked |= hopper_masked<C, KIND, N>(p, work, row, key + 8 * (half * HALF + n)) << 4 * n;
     FA_UNROLL
     for (int i = 0; i < 4 * HALF; ++i)
       if (masked >> i & 1) s[half * HALF + i / 4][i % 4] = -infinity();
@@ -157,7 +169,10 @@ FA_DEVICE void hopper_logits(float (&s)[1][C::BN / 8][4], const fa_attention_par
   if constexpr (C::FLEX) {
     const int row = first + score_row<C>(opaque(thread), 0), key = key0 + score_col(opaque(thread));
     if (C::MODS::has_score(p.flex)) hopper_apply_score_mod<C>(s[0], p, work, row, key);
-    if (block.kind != FA_FLEX_FULL) hopper_apply_mask_mod<C>(s[0], p, work, block.kind, row, key);
+    if (block.kind == FA_FLEX_PARTIAL)
+      hopper_apply_mask_mod<C, FA_FLEX_PARTIAL>(s[0], p, work, row, key);
+    else if (block.kind == FA_FLEX_MIXED)
+      hopper_apply_mask_mod<C, FA_FLEX_MIXED>(s[0], p, work, row, key);
   } else if constexpr (C::SOFTCAP && !C::SEVERAL) {
     cap_scores<C>(s, p.scale * descale.scores, p.softcap);
   } else if constexpr (C::ALIBI) { /* the distance from shift: masks are bottom-right here, and len_q would

@@ -6,6 +6,7 @@
  *   derivative(x, s, at, add)      d score_mod / d score. Calls add(buffer, element, derivative) for every
  *                                  read of a buffer whose gradient is wanted, always in the same order
  *   DROPS                          whether the call may have dropout; on a device, whether it has
+ *   MASKS_AT_ONCE                  for how many times two columns the code of mask_mod may exist side by side: a power of 2
  *   READS                          whether there can be such reads: gradients of captured buffers are wanted
  *
  * x: the call's fa_flex_args. On a device the functions are compiled for the call; before it includes this
@@ -13,6 +14,7 @@
  *
  *   FA_FLEX_SCORE, FA_FLEX_MASK    1 if there is one: then fa_flex_score, fa_flex_mask are defined, as
  *                                  gpu/expr/emit.h declares them
+ *   FA_FLEX_MASKS                  MASKS_AT_ONCE, fewer the longer mask_mod is
  *   FA_FLEX_DERIVATIVE             1 if fa_flex_derivative is: in backward units with a score_mod
  *   FA_FLEX_DROPOUT                1 if the call has dropout
  *   FA_FLEX_READS                  its number of reads
@@ -36,6 +38,7 @@ struct no_mods {
 #ifdef FA_FLEX_SCORE
 struct flex_mods {
   static constexpr bool ANY = true, READS = FA_FLEX_READS > 0, DROPS = FA_FLEX_DROPOUT;
+  static constexpr int MASKS_AT_ONCE = FA_FLEX_MASKS;
   FA_DEVICE static constexpr bool has_score(const fa_flex_args &) { return FA_FLEX_SCORE; }
   FA_DEVICE static constexpr bool has_mask(const fa_flex_args &) { return FA_FLEX_MASK; }
   FA_DEVICE static float score(const fa_flex_args &x, float s, const flex_pair &at) {
@@ -77,6 +80,7 @@ struct flex_mods {
 #else
 struct flex_mods {
   static constexpr bool ANY = true, READS = true, DROPS = true;
+  static constexpr int MASKS_AT_ONCE = 4; /* of a half's 8 in the tiles of 128 keys: so both of the loop's ways are run */
   static bool has_score(const fa_flex_args &x) { return x.functions->score; }
   static bool has_mask(const fa_flex_args &x) { return x.functions->mask; }
   static float score(const fa_flex_args &x, float s, const flex_pair &at) {
