@@ -1,10 +1,12 @@
 /* Speed of reading a cache when one or a few rows attend to it: bench_kv [row ...], where a row is
  * D,Hq,Hk,S,B[,page[,splits[,rows[,layout[,bits[,new]]]]]]. page 0: no pages; splits 0: chosen automatically; layout 1:
- * each head's keys are contiguous; D 576: V is the first 512 columns of K; bits 8: the cache is of e4m3; new: so many of
- * the S keys are appended by the call, which rotates them and the queries. Before them, what a copy reads and writes. Without
+ * each head's keys are contiguous; D 576: V is the first 512 columns of K; bits 8: the cache is of e4m3, 4: of e2m1 with an
+ * e4m3 scale to 16 columns, 16 [16]: of bf16; new: so many of the S keys are appended by the call, which rotates them and the
+ * queries. Before them, what a copy reads and writes. Without
  * arguments, the rows of docs/notes/performance.md, and two of docs/notes/results.md. Prints GB/s of keys and values: of one call between two events (median), and of
  * consecutive calls in a graph, which excludes the cost of submitting them; then TFLOP/s of those, and how much of the
  * speed it is that an H100's memory and tensor cores allow. */
+#include "cases/tensors/nibbles.h"
 #include "gpu/cuda/target.h"
 #include "gpu/fa.h"
 #include "gpu/plan/make.h"
@@ -61,6 +63,15 @@ static bool is_mla(const row *r) {
   return r->d == 576;
 }
 
+static bool is_e2m1(const row *r) {
+  return r->bits == 4;
+}
+
+/* Bytes of a number of the cache, scales included. */
+static double stored_bytes(const row *r) {
+  return (double)r->bits / 8 + (is_e2m1(r) ? 1.0 / FA_SCALED_BLOCK : 0);
+}
+
 static void set_problem(const row *r, fa_attention *a, fa_inference *kv) {
   fa_attention_init(a);
   fa_inference_init(kv);
@@ -78,7 +89,8 @@ static void set_problem(const row *r, fa_attention *a, fa_inference *kv) {
   kv->v_in_k = is_mla(r);
   a->lse_stride = (fa_strides){r->hq * r->rows, 1, r->rows};
   kv->splits = r->splits;
-  kv->quantized = r->bits == 8;
+  kv->quantized = r->bits < 16;
+  if (is_e2m1(r)) kv->cache_dtype = FA_E2M1;
 }
 
 typedef struct call {
@@ -129,7 +141,8 @@ static void bench(const row *r) {
   set_keys(r, &c.a, &c.kv, ints);
   set_new(r, &c.kv, new_tensors);
   const int64_t slots = r->page ? r->page : r->s, all = c.kv.cache_rows * slots * r->hk * r->d;
-  const size_t cache_bytes = (size_t)all * (size_t)(r->bits / 8),
+  const int64_t units = is_e2m1(r) ? r->d / 2 : r->d; /* of a key in what strides count */
+  const size_t cache_bytes = (size_t)(all * r->bits / 8),
                q_bytes = (size_t)(r->b * r->rows * r->hq * r->d) * 2;
   const CUdeviceptr k = bench_allocate_random(cache_bytes), v = bench_allocate_random(cache_bytes);
   const CUdeviceptr q = bench_allocate_random(q_bytes), o = bench_allocate(q_bytes),
@@ -139,9 +152,14 @@ static void bench(const row *r) {
   c.a.q = (const void *)q;
   c.a.o = (void *)o;
   c.a.lse = (float *)lse;
-  c.kv.k_cache_stride = fa_strides_dense(slots, r->hk, r->d);
-  if (r->layout) c.kv.k_cache_stride = (fa_strides){slots * r->hk * r->d, r->d, slots * r->d};
+  c.kv.k_cache_stride = fa_strides_dense(slots, r->hk, units);
+  if (r->layout) c.kv.k_cache_stride = (fa_strides){slots * r->hk * units, units, slots * units};
   c.kv.v_cache_stride = c.kv.k_cache_stride;
+  CUdeviceptr scales[2] = {0, 0};
+  for (int i = 0; i < 2 && is_e2m1(r); ++i) scales[i] = bench_allocate_random((size_t)(all / FA_SCALED_BLOCK));
+  c.kv.k_scales = (const uint8_t *)scales[0];
+  c.kv.v_scales = (const uint8_t *)scales[1];
+  c.kv.k_scales_stride = c.kv.v_scales_stride = fa_strides_dense(slots, r->hk, r->d / FA_SCALED_BLOCK);
 
   fa_plan plan;
   if (fa_forward_kvcache_workspace(&c.a, &c.kv, &c.workspace_bytes, &err) != FA_OK) {
@@ -151,7 +169,7 @@ static void bench(const row *r) {
   make_plan(&c, &plan);
   c.workspace = bench_allocate(c.workspace_bytes);
   const bench_times t = bench_time(make_call, &c);
-  const double gb = (is_mla(r) ? 1.0 : 2.0) * (double)(r->b * r->s * r->hk * r->d * (r->bits / 8)) * 1e-3;
+  const double gb = (is_mla(r) ? 1.0 : 2.0) * (double)(r->b * r->s * r->hk * r->d) * stored_bytes(r) * 1e-3;
   printf("D %3d heads %d/%d S %6d B %2d page %3d rows %d new %d %s %2d bits splits %3d: one %8.1f us %5.0f GB/s, in "
          "a row "
          "%8.1f us "
@@ -164,6 +182,7 @@ static void bench(const row *r) {
   fflush(stdout);
   const CUdeviceptr used[] = {k, v, q, o, lse, c.workspace, ints[0], ints[1]};
   bench_free(used, sizeof used / sizeof *used);
+  bench_free(scales, is_e2m1(r) ? 2 : 0);
   bench_free(new_tensors, r->n_new ? N_NEW_TENSORS : 0);
 }
 
@@ -176,7 +195,9 @@ static row parse(const char *text) {
     exit(2);
   }
   r = (row){x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10]};
-  return r;
+  if (r.bits == 4 || r.bits == 8 || r.bits == 16) return r;
+  fprintf(stderr, "%s: bits are 4, 8 or 16\n", text);
+  exit(2);
 }
 
 int main(int argc, char **argv) {
