@@ -59,9 +59,11 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int WORK_TILE_BYTES = 32, WORK_TILES_AT = (BARRIERS_AT + 8 * N_BARRIERS + 15) / 16 * 16,
                        FLEX_TILES_AT = WORK_TILES_AT + 2 * WORK_TILE_BYTES;
   static constexpr int SHARED_BYTES = FLEX_TILES_AT + (MODS::ANY ? 4 * STAGES : 0);
-  /* of 64 K registers: the equal shares of the launch bounds are moved to where they are needed */
-  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : !EIGHT && (D > 192 || BN > 160) ? 24 : 40;
-  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : !EIGHT && (D > 192 || BN > 160) ? 240 : 232;
+  /* of 64 K registers: the equal shares of the launch bounds are moved to where they are needed. A flex producer walks
+   * lists, for which 24 are too few. */
+  static constexpr bool FEW_PRODUCE = !EIGHT && KIND != flex && (D > 192 || BN > 160);
+  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : FEW_PRODUCE ? 24 : 40;
+  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : FEW_PRODUCE ? 240 : 232;
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
   static_assert(BN % 32 == 0 || !kernel_kind_traits<KIND_>::DROPOUT, "dropout decides on 32 keys at once");
   static_assert(D % 16 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");
