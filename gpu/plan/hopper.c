@@ -149,8 +149,8 @@ bool fa_hopper_add_forward(const fa_attention *a, const fa_kernel_device *device
 
 const fa_kernel *fa_hopper_flex_forward(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
                                         fa_hopper_params **params) {
-  if (a->scale <= 0 || has_lengths(a) || has_long_score(a) || !is_possible(a, device)) return NULL;
-  const fa_kernel *k = fa_hopper_flex_forward_find(fa_kernel_wanted(a, true), device);
+  if (a->scale <= 0 || has_long_score(a) || !is_possible(a, device)) return NULL;
+  const fa_kernel *k = fa_hopper_flex_forward_find(fa_kernel_wanted(a, true), has_lengths(a), device);
   *params = make_forward_params(a, k, fa_flex_has_blocks(a), out);
   return *params ? k : NULL;
 }

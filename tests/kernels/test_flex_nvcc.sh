@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_flex_nvcc.sh NVCC: the flex kernels, which no build compiles for a device, compile with the expressions below,
-# without warnings, local memory or spills. First shows that the check itself can fail.
+# without warnings, local memory or spills, and the products of those for sm_90a are not serialised. First shows that the
+# check itself can fail.
 set -u
 nvcc=$1
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT
@@ -34,6 +35,30 @@ __device__ __forceinline__ float fa_flex_derivative(float, int, int h, int i, in
   return 1.0f;
 }
 END
+cat >"$dir/document.h" <<'END'
+#define FA_FLEX_SCORE 0
+#define FA_FLEX_MASK 1
+#define FA_FLEX_DERIVATIVE 0
+#define FA_FLEX_DROPOUT 0
+#define FA_FLEX_MASKS 8
+#define FA_FLEX_READS 0
+__device__ __forceinline__ int fa_flex_at(int i) { return i < 0 ? 0 : i > 8191 ? 8191 : i; }
+__device__ __forceinline__ int fa_flex_mask(int, int, int i, int j, int, int, const void *const *buffer) {
+  const int *const doc = static_cast<const int *>(buffer[0]);
+  return doc[fa_flex_at(i)] == doc[fa_flex_at(j)] && i >= j;
+}
+END
+cat >"$dir/softcap.h" <<'END'
+#define FA_FLEX_SCORE 1
+#define FA_FLEX_MASK 0
+#define FA_FLEX_DERIVATIVE 0
+#define FA_FLEX_DROPOUT 0
+#define FA_FLEX_MASKS 8
+#define FA_FLEX_READS 0
+__device__ __forceinline__ float fa_flex_score(float score, int, int, int, int, int, int, const void *const *) {
+  return 20.0f * tanhf(score / 20.0f);
+}
+END
 sed 's/\(FA_FLEX_DROPOUT\) 0/\1 1/' "$dir/alibi_causal.h" >"$dir/dropout.h"
 # fa_trait: of calls that have nothing else, with rows aligned and not
 (echo "#define FA_LACKS 191" && cat "$dir/alibi_causal.h") >"$dir/bare.h"
@@ -53,16 +78,21 @@ __device__ float fa_flex_score(float score, int, int, int i, int j, int, int, co
 }
 END
 
-# compile EXPRESSIONS SOURCE ARCH ENTRY
+# compile EXPRESSIONS SOURCE ARCH ENTRY [OPTION]
 compile() {
   printf '#include "%s"\n#define FA_ONLY %s\n#include "gpu/kernels/%s.cu"\n' "$dir/$1.h" "$4" "$2" >"$dir/unit.cu"
-  "$nvcc" -std=c++17 -I. -cubin -arch="sm_$3" -Xptxas -v --Werror all-warnings "$dir/unit.cu" -o "$dir/unit.cubin" \
+  "$nvcc" -std=c++17 -I. -cubin -arch="sm_$3" -Xptxas -v --Werror all-warnings ${5:-} "$dir/unit.cu" -o "$dir/unit.cubin" \
     >"$dir/log" 2>&1 || { cat "$dir/log"; return 1; }
+  ! grep "Potential Performance Loss" "$dir/log" || return 1
   grep -q "Used .* registers" "$dir/log" && ! grep "stack frame" "$dir/log" | grep -v " 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"
 }
 
 [ "$(compile far_too_much flex/forward 80 "FA_ENTRY(flex_forward_f32_64,f32,64)" | grep -c "bytes stack frame")" = 1 ] ||
   { echo "local memory is not noticed"; failed=1; }
+compile document hopper/forward 90a "FA_ENTRY(hopper_flex_bf16_192,fa::bf16,192,fa::flex,2,64,true,1,false)" --Ofast-compile=mid |
+  grep -q "wgmma.mma_async instructions are serialized" || { echo "serialised products are not noticed"; failed=1; }
+compile alibi_causal hopper/forward 90a "FA_ENTRY(hopper_flex_f16_256,fa::f16,256,fa::flex,2,80,false,0)" >/dev/null &&
+  { echo "tiles that are too large are not noticed"; failed=1; }
 while read -r expressions source arch entry; do
   compile "$expressions" "$source" "$arch" "$entry" || { echo "$source $entry for sm_$arch with $expressions"; failed=1; }
 done <<'END'
@@ -81,4 +111,13 @@ dropout flex/forward 90a FA_ENTRY(flex_forward_bf16_64,bf16,64)
 dropout flex/backward 80 FA_ENTRY(flex_backward_f16_short_keys,f16,memeff_backward_keys,16,32)
 dropout flex/backward 90a FA_ENTRY(flex_backward_f32_short_queries,f32,memeff_backward_queries,16,32)
 END
+# all of gpu/kernels/registry/hopper.def
+printf '#define FA_FORWARD_FLEX(...) FA_ENTRY(__VA_ARGS__)\n#include "gpu/kernels/registry/hopper.def"\n' >"$dir/list.cu"
+"$nvcc" -I. -E "$dir/list.cu" | grep -o 'FA_ENTRY([^)]*)' | tr -d ' ' >"$dir/list"
+[ "$(wc -l <"$dir/list")" -ge 16 ] || { echo "which forward kernels there are for sm_90a is not known"; failed=1; }
+while read -r entry; do
+  for expressions in document alibi_causal softcap; do
+    compile $expressions hopper/forward 90a "$entry" || { echo "$entry with $expressions"; failed=1; }
+  done
+done <"$dir/list"
 exit $failed

@@ -64,7 +64,7 @@ template <class C> FA_DEVICE void hopper_transpose_values(const fa_attention_par
     FA_NO_UNROLL
     for (int i = work.blocks.end - 1; i >= work.blocks.begin; --i, v.next()) {
       const int stage = v.stage();
-      const bool ragged = i == work.blocks.end - 1 && hopper_is_ragged<C>(p, work);
+      const bool ragged = i == work.blocks.end - 1 && hopper_is_ragged<C>(p, work, work.blocks.end);
       mbarrier_wait(bar::loaded_v_full(stage), v.phase());
       mbarrier_wait(bar::v_empty(stage), v.phase() ^ 1);
       FA_NO_UNROLL

@@ -112,19 +112,27 @@ template <class C> FA_DEVICE flex_tile hopper_block(int stage, int i) {
   return flex_tile{entry >> 2, entry & 3};
 }
 
+/* Sequences may end where other keys follow in memory. */
+template <class C> FA_DEVICE bool hopper_has_tails(const fa_attention_params &p) {
+  return C::VARLEN && (C::CACHE || p.cu_seqlens_k || p.seqused_k);
+}
+
 /* True if the work tile's last key block is a ragged tail: its tile in shared memory also has rows past the
- * sequence's keys. (At the end of the tensor they are zeros.) */
-template <class C> FA_DEVICE bool hopper_is_ragged(const fa_attention_params &p, const work_tile &work) {
-  return C::VARLEN && (C::CACHE || p.cu_seqlens_k || p.seqused_k) && work.blocks.end * C::BN > work.seq.len_k;
+ * sequence's keys. (At the end of the tensor they are zeros.) end: of key blocks, in flex kernels behind that one. */
+template <class C>
+FA_DEVICE bool hopper_is_ragged(const fa_attention_params &p, const work_tile &work, int end) {
+  return hopper_has_tails<C>(p) && end * C::BN > work.seq.len_k;
 }
 
 /* Key blocks that some row of the group sees; empty if the group has no rows. All key blocks of the work tile
- * if its rows see none, or if all groups are needed to clear a ragged tail; over a cache, where tiles of few rows are
- * many, those with rows clear it. */
+ * if its rows see none, or if all groups are needed to clear a ragged tail, which of flex tiles is known when the last
+ * one has come; over a cache, where tiles of few rows are many, those with rows clear it. */
 template <class C>
 FA_DEVICE block_range hopper_group_blocks(const fa_attention_params &p, const work_tile &work, int group) {
   const int row0 = work.row0 + 64 * group;
-  if (!C::CACHE && !C::EIGHT && hopper_is_ragged<C>(p, work)) return work.blocks;
+  if (C::FLEX ? hopper_has_tails<C>(p)
+              : !C::CACHE && !C::EIGHT && hopper_is_ragged<C>(p, work, work.blocks.end))
+    return work.blocks;
   if (row0 >= hopper_n_rows<C>(work)) return {work.blocks.begin, work.blocks.begin};
   if (!C::SKIPS) return work.blocks;
   block_range own = visible_blocks<C::BN>(p, work.seq, row0, row0 + 64);
@@ -142,14 +150,14 @@ template <class C> FA_DEVICE void hopper_sync_clearing(int groups) {
     named_sync<256>(3 + C::GROUPS);
 }
 
-/* Writes zeros to V's ragged tail: P is 0 there, but 0 times what the tail holds could be NaN. All consumers
- * call it, or over a cache all that have rows. */
+/* Writes zeros to V's ragged tail, in the key block before end: P is 0 there, but 0 times what the tail holds could be
+ * NaN. All consumers call it, or over a cache all that have rows. */
 template <class C>
-FA_DEVICE void hopper_clear_ragged_v(const work_tile &work, pipeline_state<C::STAGES> v, int group,
+FA_DEVICE void hopper_clear_ragged_v(const work_tile &work, int end, pipeline_state<C::STAGES> v, int group,
                                      int thread) {
   const int groups =
       C::CACHE ? min_int(C::GROUPS, (hopper_n_rows<C>(work) - work.row0 + 63) / 64) : C::GROUPS;
-  const int first = work.seq.len_k - (work.blocks.end - 1) * C::BN;
+  const int first = work.seq.len_k - (end - 1) * C::BN;
   const uint32_t tile = shared_base() + C::V_AT + v.stage() * C::KV_BYTES;
   mbarrier_wait(hopper_barriers<C>::v_full(v.stage()), v.phase());
   FA_NO_UNROLL
@@ -192,7 +200,8 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   flex_tile block = hopper_block<C>(k.stage(), i);
   wgmma_fence();
   hopper_gemm_qk<C>(s[0], d, k.stage());
-  if (hopper_is_ragged<C>(p, work)) hopper_clear_ragged_v<C>(work, k, c.group, c.thread);
+  const int end = C::FLEX ? block.tile + 1 : work.blocks.end;
+  if (hopper_is_ragged<C>(p, work, end)) hopper_clear_ragged_v<C>(work, end, k, c.group, c.thread);
   wgmma_wait<0>(s[0]);
   hopper_release(bar::k_empty(k.stage()), c.thread);
   if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);

@@ -69,11 +69,17 @@ template <class C> struct hopper_producer {
   }
 };
 
-/* The key blocks of a work tile. */
+/* The key blocks of a work tile. Lists that sequences of several lengths share go on behind the keys of most: what
+ * memory has there must not be multiplied by, so such tiles are left out. */
 template <class C>
 FA_DEVICE tile_walk<typename C::MODS> hopper_walk(const fa_hopper_params &p, const work_tile &work) {
-  return tile_walk<typename C::MODS>(p.f.flex, p.f.flex.keys, work.batch, work.head, work.row0 / C::BM,
-                                     work.blocks);
+  tile_walk<typename C::MODS> walk(p.f.flex, p.f.flex.keys, work.batch, work.head, work.row0 / C::BM,
+                                   work.blocks);
+  if constexpr (C::FLEX && C::VARLEN) {
+    FA_NO_UNROLL
+    while (walk.w.n > 0 && walk.at(walk.w.n - 1).tile * C::BN >= work.seq.len_k) --walk.w.n;
+  }
+  return walk;
 }
 
 /* One thread. Publishes each work tile to the consumers, then that there are no more. The scheduler's next

@@ -50,9 +50,11 @@ const fa_kernel *fa_hopper_cache_find(fa_kernel_ability wanted, const fa_kernel_
   return fa_kernel_first(&fa_kernels_hopper_cache, FA_STEP_FORWARD, &wanted, device);
 }
 
-const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, const fa_kernel_device *device) {
+const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, int varlen,
+                                             const fa_kernel_device *device) {
   if (!device || !device->hopper) return NULL;
   wanted.flex = 1;
+  wanted.varlen = varlen;
   return fa_kernel_first(&fa_kernels_hopper_forward, FA_STEP_FORWARD, &wanted, device);
 }
 

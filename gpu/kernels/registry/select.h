@@ -45,7 +45,8 @@ const fa_kernel *fa_hopper_cache_find(fa_kernel_ability wanted, const fa_kernel_
 
 /* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing. Lists (fa_flex_args.keys) are
  * for tiles of block_m rows and block_n keys. */
-const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, const fa_kernel_device *device);
+const fa_kernel *fa_hopper_flex_forward_find(fa_kernel_ability wanted, int varlen,
+                                             const fa_kernel_device *device);
 
 /* A counter of the host's for one launch on the executor. As on a device all are 0 in the beginning, and nobody but the
  * launches sets them back. */
