@@ -10,6 +10,8 @@
 
 namespace fa {
 
+enum { HOPPER_DROP_WARPS = 2 }; /* of the producers: the last ones, which work out what is dropped */
+
 /* VARLEN: sequences have their own lengths (cu_seqlens), or masked keys before or after the others
  * (leftpad_k, seqused_k). ORDERED: deterministic calls, in one of two ways: DQ_SEMAPHORE: blocks add to dQ in
  * a fixed order. SPLITS, for flex kernels, where no block knows which row tiles another one visits: a block
@@ -44,16 +46,19 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int DQ_SECOND = BM == 128 ? D : D - DQ_FIRST;     /* and of the second */
   /* dropout warps need registers too, where the consumers can spare them: not where these do everything */
   static constexpr bool DROP_UNROLLED = KIND_ == dropout && D <= 96;
-  static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : 40,
-                       CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : 232;
+  /* Where two warps would hold up the steps, the one that loads LSE and delta works out its share of what is dropped, too. Not
+   * where it keeps the order of additions. */
+  static constexpr bool LOADER_DROPS = KIND_ == dropout && D > 96 && !VARLEN_ && !ORDERED_;
+  static constexpr int DROP_WARPS = HOPPER_DROP_WARPS + LOADER_DROPS;
+  static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : LOADER_DROPS ? 56 : 40,
+                       CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : LOADER_DROPS ? 224 : 232;
   /* K and V in registers: MMAs with both operands in shared memory would take all of its bandwidth */
   static constexpr bool KV_IN_REGISTERS = D <= 64 && KIND_ != flex;
   /* dQ of a tile is computed one step later, so that neither group waits in every step for the other's dS,
    * and the GEMMs of one group overlap the exponentials of the other. Not with a dQ semaphore, where blocks
-   * would wait longer for each other, nor where registers are short, nor where it is no faster (dropout, D =
-   * 128). */
+   * would wait longer for each other, nor where registers are short. */
   static constexpr bool LAG =
-      KIND_ != flex && (VARLEN_ || !ORDERED_) && (D < 128 || (!DROPS && KIND_ != softcap));
+      KIND_ != flex && (VARLEN_ || !ORDERED_) && (D < 128 || LOADER_DROPS || (!DROPS && KIND_ != softcap));
   /* dQ is added to memory by bulk copies: dq.cuh. Not where dropout takes the warps for it. */
   static constexpr bool DQ_COPIES = LAG && !DROPS;
   /* The order of a step, as it was found to be fastest: dV's product is issued behind dS instead of before it; dQ's and
@@ -103,7 +108,6 @@ template <class C> FA_DEVICE void hopper_backward_init_barriers() {
 }
 
 /* And those that only hopper_backward has. */
-enum { HOPPER_DROP_WARPS = 2 };
 template <class C> struct hopper_backward_all_barriers : hopper_backward_barriers<C> {
   typedef hopper_backward_barriers<C> base;
   FA_DEVICE static uint32_t keys_empty() { return base::at(1 + 6 * C::STAGES); }
@@ -131,7 +135,7 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
       mbarrier_init(ds_full(s), 8);
       mbarrier_init(ds_empty(s), 8);
       if (!C::DROPOUT) continue;
-      mbarrier_init(drop_full(s), 32 * HOPPER_DROP_WARPS);
+      mbarrier_init(drop_full(s), 32 * C::DROP_WARPS);
       mbarrier_init(drop_empty(s), 8);
     }
   }

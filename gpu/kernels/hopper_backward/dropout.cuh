@@ -8,8 +8,8 @@
  * (l%4*2 + e') * 4 + l/8 of the two warps q = n'/2, with e = l/4%2, r = n'%2, r' = n%2: half of the bits of a
  * word; lane l ^ 4 has the other half.
  *
- * Bit 16 (n%2) + 4 (n/2) + 2e + r of a thread's word says whether the pair in [n][2r + e] of its accumulators
- * is kept. */
+ * Bit 16e + 8 (n%2) + 7 - 2 (n/2) - r of a thread's word says whether the pair in [n][2r + e] of its accumulators is kept:
+ * so lanes l and l ^ 4 have whole bytes of it, and the two pairs of a register of P are the same bit of two bytes. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
 
@@ -19,19 +19,20 @@
 namespace fa {
 
 FA_DEVICE constexpr int hopper_drop_bit(int n, int r, int e) {
-  return 16 * (n % 2) + 4 * (n / 2) + 2 * e + r;
+  return 16 * e + 8 * (n % 2) + 7 - 2 * (n / 2) - r;
 }
 
-/* Sets the upper bit of each byte of x that is at most the byte of limits; limits: the same byte four
- * times. */
+enum : uint32_t { HOPPER_TOPS = 0x80808080u }; /* the upper bit of each byte */
+
+/* The upper bit of each byte says whether that of x is at most that of limits, which has the same byte four times; the other
+ * bits say nothing. */
 FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
-  const uint32_t top = 0x80808080u, low = (limits | top) - (x & ~top); /* the comparison of the lower seven
-                                                                          bits */
-  return ((limits & ~x) | (~(x ^ limits) & low)) & top;
+  const uint32_t low = (limits | HOPPER_TOPS) - (x & ~HOPPER_TOPS); /* the comparison of the lower seven bits */
+  return (limits & ~x) | (~(x ^ limits) & low);
 }
 
-/* For 64 rows and 32 keys: the bits for each of the two warps q that hold them; bit 16 r' + 4 i + 2 e' + r of
- * 16 rows i. row16, key32: the index of the first 16 rows and of the 32 keys, in the sequence. AT_ONCE:
+/* For 64 rows and 32 keys: the bits for each of the two warps q that hold them; bit 8 (2 r' + e') + 7 - 2 i - r
+ * of 16 rows i. row16, key32: the index of the first 16 rows and of the 32 keys, in the sequence. AT_ONCE:
  * counters whose rounds are interleaved. ROUNDS, UNROLLED: how many rounds, and how many iterations of
  * AT_ONCE counters, are unrolled; each takes registers. */
 template <int AT_ONCE, int ROUNDS, int UNROLLED>
@@ -62,9 +63,9 @@ FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &
     for (int i = 0; i < AT_ONCE; ++i) {
       FA_UNROLL
       for (int q = 0; q < 2; ++q) {
-        const uint32_t kept =
-            bytes_within(words[i][2 * q], limits) >> 7 | bytes_within(words[i][2 * q + 1], limits) >> 6;
-        bits[q] |= ((kept & 0x00030003u) | (kept >> 6 & 0x000c000cu)) << 4 * (first + i);
+        const uint32_t kept = (bytes_within(words[i][2 * q], limits) & HOPPER_TOPS) |
+                              (bytes_within(words[i][2 * q + 1], limits) >> 1 & HOPPER_TOPS >> 1);
+        bits[q] |= kept >> 2 * (first + i);
       }
     }
   }
@@ -78,7 +79,7 @@ FA_DEVICE void hopper_drop_store(uint32_t to, const uint32_t (&bits)[2], int lan
   FA_UNROLL
   for (int e = 0; e < 2; ++e)
     store_shared4(to + (32 * odd + (lane % 4 * 2 + e) * 4 + lane / 8) * 4,
-                  (mine >> 2 * e & 0x33333333u) << 2 * odd | (from >> 2 * e & 0x33333333u) << (2 - 2 * odd));
+                  pick_bytes(odd ? from : mine, odd ? mine : from, e ? 0x7531 : 0x6420));
 }
 
 /* The bits of a call that has no dropout, in a kernel that asks for it. */
@@ -98,14 +99,16 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropo
   hopper_drop_store(to, bits, lane);
 }
 
-/* A warp's share of a step. Everything is recomputed here, since a producer has few registers. */
+/* A warp's share of a step: every DROP_WARPS-th 32 keys, counted on from step to step; a step has four times 32, which is one
+ * more than three. Everything is recomputed here, since a producer has few registers. */
 template <class C>
 FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
                                 int head, int block, int thread) {
   typedef hopper_backward_all_barriers<C> bar;
   mbarrier_wait(bar::drop_empty(pipe.stage()), pipe.phase() ^ 1);
+  const unsigned first = (thread / 32 - (4 - C::DROP_WARPS) + 2 * pipe.n) % C::DROP_WARPS;
   FA_NO_UNROLL
-  for (int i = thread / 32 % HOPPER_DROP_WARPS; i < C::BN / 32; i += HOPPER_DROP_WARPS)
+  for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS)
     hopper_drop_keys<C>(
         shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256, p.forward,
         dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
@@ -113,7 +116,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   mbarrier_arrive(bar::drop_full(pipe.stage()));
 }
 
-/* Run by HOPPER_DROP_WARPS warps. */
+/* Run by the last HOPPER_DROP_WARPS warps; with LOADER_DROPS the one before them takes part step by step (produce.cuh). */
 template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params &p, int thread) {
   const fa_attention_params &f = p.forward;
   const hopper_key_blocks<C> keys;
@@ -142,9 +145,8 @@ template <class C> FA_DEVICE void hopper_drop_p(uint32_t (&p_frag)[C::BM / 16][4
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) {
     FA_UNROLL
-    for (int r = 0; r < 2; ++r)
-      p_frag[n / 2][n % 2 * 2 + r] &= (kept >> hopper_drop_bit(n, r, 0) & 1 ? 0x0000ffffu : 0) |
-                                       (kept >> hopper_drop_bit(n, r, 1) & 1 ? 0xffff0000u : 0);
+    for (int r = 0; r < 2; ++r) /* the bit is shifted to the top of its bytes */
+      p_frag[n / 2][n % 2 * 2 + r] &= spread_tops(kept << (7 - hopper_drop_bit(n, r, 0) % 8), n % 2, 2 + n % 2);
   }
 }
 

@@ -4,6 +4,7 @@
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 
 #include "gpu/kernels/hopper_backward/dq.cuh"
+#include "gpu/kernels/hopper_backward/dropout.cuh"
 
 namespace fa {
 
@@ -82,7 +83,7 @@ template <class C> FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_
   }
 }
 
-/* One warp. */
+/* Warp 1. */
 template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_backward_params &p, int lane) {
   const fa_attention_params &f = p.forward;
   pipeline_state<C::STAGES> pipe;
@@ -95,6 +96,8 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) {
         hopper_backward_load_lse_delta<C>(p, pipe, static_cast<int>(blockIdx.z), head, tiles.at(i), lane);
+        if constexpr (C::LOADER_DROPS)
+          hopper_drop_step<C>(p, pipe, keys.block(), opaque(head), tiles.at(i).tile, opaque(32 + lane));
         pipe.next();
       }
     }

@@ -120,8 +120,9 @@ FA_DEVICE void hopper_store_group_ds(const uint32_t (&ds)[C::BM / 16][4], pipeli
                                      int group, int thread) {
   if constexpr (C::LAG)
     mbarrier_wait(hopper_backward_all_barriers<C>::ds_empty(pipe.stage()), pipe.phase() ^ 1);
+  /* & 31, not % 32: the compiler knows the sign, and a half of the lanes is a shift */
   hopper_store_ds<C>(shared_base() + C::DS_AT + pipe.stage() * C::DS_BYTES, ds, 64 * group + thread / 32 * 16,
-                     thread % 32);
+                     thread & 31);
 }
 
 /* Tells both groups that it is there. */

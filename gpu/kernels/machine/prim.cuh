@@ -52,6 +52,8 @@
  *   multiply2(x, y, f16())      the products of two pairs of f16, rounded to nearest
  *   pick_bytes(a, b, which)     four of the eight bytes of a and b, a's lowest is number 0: `which` has the number of
  *                               each in 4 bits, the lowest byte's lowest
+ *   spread_tops(x, lo, hi)      a mask: the lower half is 0xffff if the top bit of byte lo of x is set, else 0, the
+ *                               upper half likewise by byte hi; lo and hi must be constants
  *   low_half(x, T()), high_half(x, T())
  *                               the two elements of a register as f32
  *   as_float(bits), float_bits(x)

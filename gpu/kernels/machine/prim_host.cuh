@@ -174,6 +174,9 @@ FA_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which) {
   for (int i = 0; i < 4; ++i) word |= static_cast<uint32_t>(both >> 8 * (which >> 4 * i & 7) & 0xff) << 8 * i;
   return word;
 }
+FA_DEVICE uint32_t spread_tops(uint32_t x, int lo, int hi) {
+  return (x >> (8 * lo + 7) & 1 ? 0x0000ffffu : 0) | (x >> (8 * hi + 7) & 1 ? 0xffff0000u : 0);
+}
 
 FA_DEVICE float as_float(uint32_t bits) {
   float x;

@@ -167,6 +167,11 @@ FA_DEVICE uint32_t pack4(float a, float b, float c, float d, e4m3) {
 FA_DEVICE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which) {
   return __byte_perm(a, b, which);
 }
+FA_DEVICE uint32_t spread_tops(uint32_t x, int lo, int hi) {
+  uint32_t mask; /* numbers from 8 on: the byte's sign, eight times */
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(mask) : "r"(x), "r"((0x8 | lo) * 0x11 | (0x8 | hi) * 0x1100));
+  return mask;
+}
 
 template <> FA_DEVICE vec4 load_global<vec4>(const vec4 *p) {
   const uint4 v = __ldg(reinterpret_cast<const uint4 *>(p));
