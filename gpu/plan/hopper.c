@@ -81,8 +81,8 @@ static bool fill_forward_maps(const fa_attention *a, const fa_kernel *k, fa_hopp
 
 /* Heads whose keys and values together stay in the L2 cache while all their row blocks pass: where row blocks
  * differ in length, and the long ones are to come first. Else row blocks of one head follow one another. */
-static int section_of(const fa_attention *a, bool uneven) {
-  const int64_t cache = (int64_t)32 << 20, heads = a->batch * a->heads_q;
+static int section_of(const fa_attention *a, int64_t heads, bool uneven) {
+  const int64_t cache = (int64_t)32 << 20;
   const int64_t of_kv_head =
       a->seqlen_k * (a->head_dim + fa_attention_head_dim_v(a)) * fa_attention_operand_bytes(a);
   int64_t n = 1;
@@ -92,14 +92,18 @@ static int section_of(const fa_attention *a, bool uneven) {
 
 /* uneven: row blocks differ in how many keys they see. False: beyond a grid. */
 static bool fill_tiles(const fa_attention *a, const fa_kernel *k, bool uneven, fa_tile_scheduler_params *t) {
-  const int64_t row_blocks = fa_blocks_of(a->seqlen_q, k->block_m), heads = a->batch * a->heads_q;
+  const bool packed = fa_attention_is_varlen(a);
+  const int64_t row_blocks =
+      packed ? a->total_q / k->block_m + a->batch : fa_blocks_of(a->seqlen_q, k->block_m);
+  const int64_t heads = packed ? a->heads_q : a->batch * a->heads_q;
   const int64_t rest = a->seqlen_q % k->block_m;
   const bool short_last = rest > 0 && rest <= k->block_m - 64;
   *t = (fa_tile_scheduler_params){.n = (int)(row_blocks * heads),
                                   .row_blocks = (int)row_blocks,
                                   .heads = (int)heads,
-                                  .section = section_of(a, uneven || short_last),
+                                  .section = section_of(a, heads, uneven || short_last),
                                   .last_first = uneven,
+                                  .sequences = packed ? (int)a->batch : 0,
                                   .counter = -1};
   return row_blocks * heads <= 1 << 30;
 }

@@ -70,12 +70,15 @@ template <class C> struct hopper_producer {
 };
 
 /* The key blocks of a work tile. Lists that sequences of several lengths share go on behind the keys of most: what
- * memory has there must not be multiplied by, so such tiles are left out. */
+ * memory has there must not be multiplied by, so such tiles are left out. A row block without rows has no list, and may be
+ * one behind the lists. */
 template <class C>
 FA_DEVICE tile_walk<typename C::MODS> hopper_walk(const fa_hopper_params &p, const work_tile &work) {
-  tile_walk<typename C::MODS> walk(p.f.flex, p.f.flex.keys, work.batch, work.head, work.row0 / C::BM,
-                                   work.blocks);
+  int tile = work.row0 / C::BM;
+  if (C::FLEX && C::VARLEN) tile = min_int(tile, p.f.flex.keys.n - 1);
+  tile_walk<typename C::MODS> walk(p.f.flex, p.f.flex.keys, work.batch, work.head, tile, work.blocks);
   if constexpr (C::FLEX && C::VARLEN) {
+    if (work.row0 >= work.seq.len_q) walk.w.n = 0;
     FA_NO_UNROLL
     while (walk.w.n > 0 && walk.at(walk.w.n - 1).tile * C::BN >= work.seq.len_k) --walk.w.n;
   }

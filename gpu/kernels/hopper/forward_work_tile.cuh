@@ -19,6 +19,26 @@ template <class C> FA_DEVICE int hopper_n_rows(const work_tile &work) {
   return C::CACHE ? work.seq.len_q << work.pack : work.seq.len_q;
 }
 
+/* A row block of packed sequences. Sequence b has those from cu_seqlens_q[b] / BM + b on, so that the longest one costs the
+ * others nothing: at most one of a sequence's row blocks has no rows. */
+struct packed_block {
+  int batch, row_block;
+};
+template <class C>
+FA_DEVICE packed_block find_packed_block(const int32_t *cu_seqlens, int sequences, int row_block) {
+  const auto first_of = [&](int batch) { return load_global(cu_seqlens + batch) / C::BM + batch; };
+  int batch = 0, end = sequences;
+  FA_NO_UNROLL
+  while (end - batch > 1) {
+    const int middle = (batch + end) / 2;
+    if (first_of(middle) <= row_block)
+      batch = middle;
+    else
+      end = middle;
+  }
+  return {batch, row_block - first_of(batch)};
+}
+
 template <class C> FA_DEVICE work_tile load_work_tile(const fa_hopper_params &p, int tile) {
   const fa_tile_scheduler_params &t = p.tiles;
   const int per_section = t.section * t.row_blocks, section = tile / per_section,
@@ -28,8 +48,15 @@ template <class C> FA_DEVICE work_tile load_work_tile(const fa_hopper_params &p,
   const int head = first + in_section - row_block * heads;
   if (t.last_first) row_block = t.row_blocks - 1 - row_block;
   work_tile work;
-  work.batch = head / p.f.heads_q;
-  work.head = head - work.batch * p.f.heads_q;
+  if (C::VARLEN && t.sequences) {
+    const packed_block block = find_packed_block<C>(p.f.cu_seqlens_q, t.sequences, row_block);
+    work.batch = block.batch;
+    work.head = head;
+    row_block = block.row_block;
+  } else {
+    work.batch = head / p.f.heads_q;
+    work.head = head - work.batch * p.f.heads_q;
+  }
   work.row0 = row_block * C::BM;
   if (C::VARLEN)
     work.seq = load_sequence(p.f, work.batch);

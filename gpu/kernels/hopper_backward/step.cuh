@@ -120,9 +120,9 @@ FA_DEVICE void hopper_store_group_ds(const uint32_t (&ds)[C::BM / 16][4], pipeli
                                      int group, int thread) {
   if constexpr (C::LAG)
     mbarrier_wait(hopper_backward_all_barriers<C>::ds_empty(pipe.stage()), pipe.phase() ^ 1);
-  /* & 31, not % 32: the compiler knows the sign, and a half of the lanes is a shift */
-  hopper_store_ds<C>(shared_base() + C::DS_AT + pipe.stage() * C::DS_BYTES, ds, 64 * group + thread / 32 * 16,
-                     thread & 31);
+  /* & 31: the compiler knows the sign, and needs a register less, of which some kernels have none left; others are slower */
+  const int lane = C::LOADER_DROPS ? thread & 31 : thread % 32;
+  hopper_store_ds<C>(shared_base() + C::DS_AT + pipe.stage() * C::DS_BYTES, ds, 64 * group + thread / 32 * 16, lane);
 }
 
 /* Tells both groups that it is there. */
