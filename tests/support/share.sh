@@ -14,3 +14,9 @@ share_has() {
   shard=$(share_shard)
   [ $(($1 % ${shard#*/})) = "${shard%/*}" ]
 }
+# share_of_has MOST I: the same where a day tries one item in MOST, if shares are not larger
+share_of_has() {
+  local n=${FA_TEST_SHARE:-1}
+  if [ "$n" -gt "$1" ]; then n=$1; fi
+  FA_TEST_SHARE=$n share_has "$2"
+}
