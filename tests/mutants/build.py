@@ -27,7 +27,7 @@ TILES = "f16 64"
 HOPPER_TILES = ", ".join(f"{t} {d}" for t in ("f16", "bf16") for d in (32, 64, 96, 128, 160, 192, 224, 256))
 UNCHANGED = {"-": f"{TILES}, f16 32", "-hopper": HOPPER_TILES}
 KEYS = ("Class", "Stands-for", "What", "Hypothesis")
-FLAGS = ["-O1", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-D_GNU_SOURCE"]
+FLAGS = ["-Og", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-D_GNU_SOURCE"]
 
 
 class Misfit(Exception):

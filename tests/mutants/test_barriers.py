@@ -152,7 +152,7 @@ def units_with(paths):
 def build(cxx, folder, units):
     """Those of the copied kernels as a shared library. Which header is found must not depend on where the others lie: the
     whole folder has been copied."""
-    flags = ["-std=gnu++17", "-O1", "-fPIC", f"-fmacro-prefix-map={folder}/=", f"-I{folder}", "-I."]
+    flags = ["-std=gnu++17", "-Og", "-fPIC", f"-fmacro-prefix-map={folder}/=", f"-I{folder}", "-I."]
     units.sort(key=lambda u: "/flash/" not in u)  # slow compilations first
 
     def compile_one(unit):
