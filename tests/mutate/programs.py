@@ -63,7 +63,7 @@ RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("session", "tests/fuzz/test_session.sh", "fa-verify", "faulty_verify"),
         script("judge_lies", "tests/device/test_lying.sh", "fa-verify", "lying_verify")]
 PAGES = [Program(f"sessions {page}", ("python3", "tests/fuzz/test_sessions.py", "@fa-verify" if page == "untrusted" else "@faulty_verify", page))
-         for page in ("verdicts", "random", "resumed", "known", "untrusted")]
+         for page in ("verdicts", "random", "resumed", "known", "tiers", "untrusted")]
 OF = {
     "kernels": KERNELS,
     "plan": [*PLAN, *KERNELS],
