@@ -17,7 +17,7 @@ why=$(why_no_gpu "$verify")
 command -v "$sanitizer" >/dev/null || why="no compute-sanitizer"
 command -v nvcc >/dev/null || why="no nvcc, for the planted faults"
 skip_for "$why"
-"$sanitizer" --help | grep -q dump-kernel-launches && launches=--dump-kernel-launches || launches=
+"$sanitizer" --help | grep dump-kernel-launches >/dev/null && launches=--dump-kernel-launches || launches=
 
 tell() { # TOOL LOG COMMAND...: its exit status is 9 where the tool reports something
   local tool=$1 log=$2
