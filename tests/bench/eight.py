@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times the forward kernels for e4m3 beside FlashAttention 3's and beside our own of bf16, on the same numbers.
+"""Times the forward kernels for e4m3 beside FlashAttention 3's and cuDNN's and beside our own of bf16, on the same numbers.
 
 usage: tests/bench/eight.py BENCH_CALL [NAME=]LIBRARY... [--rows REGEX] [--reps N]
 
 BENCH_CALL is build/tests/libbench_call.so, LIBRARY build/gpu/libfa_attention.so, or several builds of it with distinct names, of
 which the first has bf16 too and the ratios; FlashAttention 3 comes with the package
-tokenspeed-fa3 or fa3-fwd. Rows, counts, turns and medians are those of tests/bench/cudnn.py; beside each of them is the clock that all else is
-measured by, a product of two e4m3 matrices of 8192 x 8192. Printed are TFLOP/s, the ratios to FlashAttention 3 and to bf16, and
+tokenspeed-fa3 or fa3-fwd, cuDNN's with nvidia-cudnn-frontend (O is of e4m3 there). Rows, counts, turns and medians are those of tests/bench/cudnn.py; beside each of them is the clock that all else is
+measured by, a product of two e4m3 matrices of 8192 x 8192. Printed are TFLOP/s, the ratios to FlashAttention 3, cuDNN and bf16, and
 the largest difference from bf16's output, by its largest element: FlashAttention 3 keeps one sum of 13 bits over all keys.
 Exit: 0, 1 if ours differs by more than e4m3 explains, 2 if it cannot run."""
 import argparse
@@ -16,6 +16,7 @@ import statistics
 import sys
 
 import cudnn as side_by_side
+from cudnn_eight import CudnnEight
 from library import Call, Libraries, flash_attention_3, stop
 
 TOLERANCE = 0.05  # P is rounded to 4 bits, and the errors of many keys cancel
@@ -31,7 +32,7 @@ def rows():
 class Row:
     """The tensors of a row, and a function for each participant."""
 
-    def __init__(self, torch, libraries, fa3, name):
+    def __init__(self, torch, libraries, fa3, cudnn, name):
         head_dim, seqlen, mask = name.split(":")
         self.head_dim, self.seqlen, self.causal = int(head_dim), int(seqlen), mask == "causal"
         self.batch, self.heads = max(1, side_by_side.TOKENS // self.seqlen), side_by_side.CHANNELS // self.head_dim
@@ -45,6 +46,8 @@ class Row:
         self.subjects["bf16"] = self.ours(torch, libraries, names[0], sixteen, "bf16")
         if fa3:
             self.subjects["FA3"] = lambda: self.outputs.__setitem__("FA3", fa3(*eight, self.causal))
+        if cudnn:
+            self.subjects["cuDNN"] = cudnn.attention(*eight, self.causal, self.head_dim ** -0.5)
 
     def ours(self, torch, libraries, library, inputs, name):
         call = Call(self.batch, self.seqlen, self.heads, self.head_dim, self.causal, False, 0.0,
@@ -60,6 +63,15 @@ class Row:
         want, got = self.outputs["bf16"].float(), self.outputs[name].float()
         off = (got - want).abs().max() / want.abs().max()
         return float(off)  # NaN if an element was not written
+
+
+def find_cudnn(torch):
+    """CudnnEight, or None, and what to say of it."""
+    try:
+        found = CudnnEight(torch)
+    except (ImportError, RuntimeError) as e:
+        return None, f"no cuDNN in 8 bits ({e})"
+    return found, f"cuDNN {found.cudnn.backend_version()}"
 
 
 def product(torch):
@@ -102,18 +114,19 @@ def main():
     named = dict(l.split("=", 1) if "=" in l else ("e4m3", l) for l in args.libraries)
     libraries, first = Libraries(args.bench_call, named), next(iter(named))
     fa3, what = flash_attention_3(torch)
-    print(f"{torch.cuda.get_device_name()}; beside {what}")
-    columns = [*named, "FA3", "bf16", "gemm"]
-    print(f"{'row':18} " + " ".join(f"{n:>6}" for n in columns) + "  to FA3 to bf16   off: ours    FA3")
+    cudnn, what_cudnn = find_cudnn(torch)
+    print(f"{torch.cuda.get_device_name()}; beside {what}, {what_cudnn}")
+    columns, peers = [*named, "FA3", "cuDNN", "bf16", "gemm"], ["FA3", "cuDNN", "bf16"]
+    print(f"{'row':18} " + " ".join(f"{n:>6}" for n in columns) + "".join(f" {'to ' + n:>8}" for n in peers) + "   off: ours    FA3")
     wrong = False
     for name in filter(re.compile(args.rows).search, rows()):
-        row = Row(torch, libraries, fa3, name)
+        row = Row(torch, libraries, fa3, cudnn, name)
         ms = times(torch, {**row.subjects, "gemm": product(torch)}, args.reps)
         speed = {n: (2 * 8192 ** 3 if n == "gemm" else row.flops()) / t / 1e9 for n, t in ms.items()}
         off = {n: row.difference(n) for n in row.outputs}
         wrong |= not all(off[n] <= TOLERANCE for n in named)
         print(f"{name:18} " + " ".join(f"{speed.get(n, float('nan')):6.0f}" for n in columns) +
-              f"  {ratio(ms, first, 'FA3')} {ratio(ms, first, 'bf16')}      {max(off[n] for n in named):9.4f} "
+              "".join(f" {ratio(ms, first, n):>8}" for n in peers) + f"   {max(off[n] for n in named):9.4f} "
               f"{off.get('FA3', float('nan')):6.4f}", flush=True)
     return 1 if wrong else 0
 
