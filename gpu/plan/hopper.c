@@ -25,6 +25,12 @@ static bool has_lengths(const fa_attention *a) {
   return fa_attention_is_varlen(a) || a->seqused_k || a->leftpad_k;
 }
 
+/* As over a cache: of the products of a tile of 128 rows they would need an eighth at most. */
+#define FEW_ROWS 16
+static bool has_few_rows_of_lengths(const fa_attention *a) {
+  return has_lengths(a) && a->seqlen_q <= FEW_ROWS;
+}
+
 bool fa_hopper_fill_map(fa_tensor_map *map, const fa_attention *a, const void *base, int64_t head_dim,
                         const fa_hopper_axis axes[3]) {
   fa_tensor_box x = {.base = base,
@@ -153,7 +159,8 @@ bool fa_hopper_add_forward(const fa_attention *a, const fa_kernel_device *device
 
 const fa_kernel *fa_hopper_flex_forward(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
                                         fa_hopper_params **params) {
-  if (a->scale <= 0 || has_long_score(a) || !is_possible(a, device)) return NULL;
+  if (a->scale <= 0 || has_long_score(a) || has_few_rows_of_lengths(a) || !is_possible(a, device))
+    return NULL;
   const fa_kernel *k = fa_hopper_flex_forward_find(fa_kernel_wanted(a, true), has_lengths(a), device);
   *params = make_forward_params(a, k, fa_flex_has_blocks(a), out);
   return *params ? k : NULL;

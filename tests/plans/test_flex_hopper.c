@@ -13,6 +13,7 @@ typedef struct example {
   int64_t head_dim, head_dim_v;
   lengths lengths;
   const char *kernel;
+  int64_t rows; /* 0: as many as keys */
 } example;
 
 static const example examples[] = {
@@ -35,13 +36,17 @@ static const example examples[] = {
     {192, 128, PACKED, "hopper_flex_bf16_192_varlen"},
     {192, 0, PADDED, "hopper_flex_bf16_192_varlen"},
     {256, 0, USED, "hopper_flex_bf16_256_varlen"},
+    {64, 0, USED, "hopper_flex_bf16_64_varlen", 17},
+    {64, 0, USED, "flex_forward_bf16_64", 16}, /* as over a cache */
+    {64, 0, FIXED, "hopper_flex_bf16_64", 16},
 };
 
 static void fill(fa_attention *a, const example *x) {
   const int64_t widest = x->head_dim_v > x->head_dim ? x->head_dim_v : x->head_dim;
   fa_attention_init(a);
   a->dtype = FA_BF16;
-  a->seqlen_q = a->seqlen_k = 4096;
+  a->seqlen_k = 4096;
+  a->seqlen_q = x->rows ? x->rows : a->seqlen_k;
   a->head_dim = x->head_dim;
   a->head_dim_v = x->head_dim_v;
   a->scale = 0.1;
