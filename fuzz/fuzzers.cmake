@@ -83,7 +83,7 @@ if(FA_FUZZ)
   fa_fuzz_flags(fa_gpu "${coverage}" ${channel})
   set(campaign ${CMAKE_CURRENT_SOURCE_DIR}/campaign)
   fa_fuzz_flags(fa_fuzz "${coverage}" ${campaign}/journal.c ${campaign}/resume.c ${campaign}/waivers.c)
-  # Trusted code runs at full speed: the reference, and the executor, which checks every access of the kernels itself. For the kernels
+  # Trusted code runs at full speed, but for kernels beside tests: the reference, and the executor, which checks every access of the kernels itself. For the kernels
   # sanitizers run when the corpus is replayed; here, their checks would be unreachable edges. A build whose tests are run too (.ci/run)
   # trusts less.
   set(FA_FUZZ_TRUSTS reference executor kernels CACHE STRING "What the fuzz targets run without sanitizers")

@@ -25,7 +25,8 @@ static bool has_lengths(const fa_attention *a) {
   return fa_attention_is_varlen(a) || a->seqused_k || a->leftpad_k;
 }
 
-/* As over a cache: of the products of a tile of 128 rows they would need an eighth at most. */
+/* Few rows over keys of their own lengths are decoding, where a tile of 128 rows costs eight times the products; the portable
+ * kernels for short calls have tiles of as many. Of fixed lengths such calls are rare. */
 #define FEW_ROWS 16
 static bool has_few_rows_of_lengths(const fa_attention *a) {
   return has_lengths(a) && a->seqlen_q <= FEW_ROWS;
@@ -98,9 +99,10 @@ static int section_of(const fa_attention *a, int64_t heads, bool uneven) {
 
 /* uneven: row blocks differ in how many keys they see. False: beyond a grid. */
 static bool fill_tiles(const fa_attention *a, const fa_kernel *k, bool uneven, fa_tile_scheduler_params *t) {
-  const bool packed = fa_attention_is_varlen(a);
-  const int64_t row_blocks =
-      packed ? a->total_q / k->block_m + a->batch : fa_blocks_of(a->seqlen_q, k->block_m);
+  /* of the longest sequence for every one, or of all one behind the other, if those are fewer */
+  const int64_t of_longest = fa_blocks_of(a->seqlen_q, k->block_m), of_all = a->total_q / k->block_m + a->batch;
+  const bool packed = fa_attention_is_varlen(a) && of_all < of_longest * a->batch;
+  const int64_t row_blocks = packed ? of_all : of_longest;
   const int64_t heads = packed ? a->heads_q : a->batch * a->heads_q;
   const int64_t rest = a->seqlen_q % k->block_m;
   const bool short_last = rest > 0 && rest <= k->block_m - 64;

@@ -23,7 +23,7 @@ enum { GUESTS = 5, CALLS = 3 };
 static struct {
   atomic_int most;    /* calls of one launch */
   atomic_bool slow;   /* the next launch: until everybody has asked */
-  atomic_int awaited; /* who asks, and has not said so */
+  atomic_int awaited; /* guests that have not yet begun to ask */
   atomic_int servers;
 } * shared;
 

@@ -40,7 +40,7 @@ cat >"$dir/document.h" <<'END'
 #define FA_FLEX_MASK 1
 #define FA_FLEX_DERIVATIVE 0
 #define FA_FLEX_DROPOUT 0
-#define FA_FLEX_MASKS 8
+#define FA_FLEX_MASKS 4 /* as for one of more nodes */
 #define FA_FLEX_READS 0
 __device__ __forceinline__ int fa_flex_at(int i) { return i < 0 ? 0 : i > 8191 ? 8191 : i; }
 __device__ __forceinline__ int fa_flex_mask(int, int, int i, int j, int, int, const void *const *buffer) {

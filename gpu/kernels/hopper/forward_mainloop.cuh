@@ -118,15 +118,15 @@ template <class C> FA_DEVICE bool hopper_has_tails(const fa_attention_params &p)
 }
 
 /* True if the work tile's last key block is a ragged tail: its tile in shared memory also has rows past the
- * sequence's keys. (At the end of the tensor they are zeros.) end: of key blocks, in flex kernels behind that one. */
+ * sequence's keys. (At the end of the tensor they are zeros.) end: the number of the key block behind it. */
 template <class C>
 FA_DEVICE bool hopper_is_ragged(const fa_attention_params &p, const work_tile &work, int end) {
   return hopper_has_tails<C>(p) && end * C::BN > work.seq.len_k;
 }
 
 /* Key blocks that some row of the group sees; empty if the group has no rows. All key blocks of the work tile
- * if its rows see none, or if all groups are needed to clear a ragged tail, which of flex tiles is known when the last
- * one has come; over a cache, where tiles of few rows are many, those with rows clear it. */
+ * if its rows see none, or if all groups are needed to clear a ragged tail; flex kernels know whether there is one only when
+ * the last tile of the list has come. Over a cache, where tiles of few rows are many, those with rows clear it. */
 template <class C>
 FA_DEVICE block_range hopper_group_blocks(const fa_attention_params &p, const work_tile &work, int group) {
   const int row0 = work.row0 + 64 * group;

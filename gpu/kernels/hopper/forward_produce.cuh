@@ -78,9 +78,16 @@ FA_DEVICE tile_walk<typename C::MODS> hopper_walk(const fa_hopper_params &p, con
   if (C::FLEX && C::VARLEN) tile = min_int(tile, p.f.flex.keys.n - 1);
   tile_walk<typename C::MODS> walk(p.f.flex, p.f.flex.keys, work.batch, work.head, tile, work.blocks);
   if constexpr (C::FLEX && C::VARLEN) {
-    if (work.row0 >= work.seq.len_q) walk.w.n = 0;
+    int kept = 0, end = work.row0 < work.seq.len_q ? walk.w.n : 0; /* tiles ascend */
     FA_NO_UNROLL
-    while (walk.w.n > 0 && walk.at(walk.w.n - 1).tile * C::BN >= work.seq.len_k) --walk.w.n;
+    while (kept < end) {
+      const int middle = (kept + end) / 2;
+      if (walk.at(middle).tile * C::BN < work.seq.len_k)
+        kept = middle + 1;
+      else
+        end = middle;
+    }
+    walk.w.n = kept;
   }
   return walk;
 }

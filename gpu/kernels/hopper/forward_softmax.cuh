@@ -171,7 +171,7 @@ FA_DEVICE void hopper_logits(float (&s)[1][C::BN / 8][4], const fa_attention_par
     if (C::MODS::has_score(p.flex)) hopper_apply_score_mod<C>(s[0], p, work, row, key);
     if (block.kind == FA_FLEX_PARTIAL)
       hopper_apply_mask_mod<C, FA_FLEX_PARTIAL>(s[0], p, work, row, key);
-    else if (block.kind == FA_FLEX_MIXED)
+    else if (may_have(FA_HAS_BLOCKS) && block.kind == FA_FLEX_MIXED)
       hopper_apply_mask_mod<C, FA_FLEX_MIXED>(s[0], p, work, row, key);
   } else if constexpr (C::SOFTCAP && !C::SEVERAL) {
     cap_scores<C>(s, p.scale * descale.scores, p.softcap);

@@ -36,7 +36,7 @@ FA_DEVICE packed_block find_packed_block(const int32_t *cu_seqlens, int sequence
     else
       end = middle;
   }
-  return {batch, row_block - first_of(batch)};
+  return {batch, max_int(row_block - first_of(batch), 0)}; /* cu_seqlens_q should begin with 0; below 0 would be the end */
 }
 
 template <class C> FA_DEVICE work_tile load_work_tile(const fa_hopper_params &p, int tile) {

@@ -1,4 +1,4 @@
-/* Tiled dropout of transposed scores. Otherwise idle producer warps compute which pairs (row, key) of a step
+/* Tiled dropout of transposed scores. Producer warps, two that have nothing else to do and where these are too few a third, compute which pairs (row, key) of a step
  * are kept, and give each consumer thread one word with a bit for each of its 32 pairs.
  *
  * The random bytes of 16 rows x 32 keys belong to the lanes of a warp as it would hold these scores
@@ -99,13 +99,15 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropo
   hopper_drop_store(to, bits, lane);
 }
 
-/* A warp's share of a step: every DROP_WARPS-th 32 keys, counted on from step to step; a step has four times 32, which is one
- * more than three. Everything is recomputed here, since a producer has few registers. */
+/* A warp's share of a step: every DROP_WARPS-th 32 keys, counted on from step to step, of which each has four times 32: step n
+ * has those from number 4 n on, and a warp those whose number is its index modulo DROP_WARPS, the first of them index + 2 n.
+ * Everything is recomputed here, since a producer has few registers. */
 template <class C>
 FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
                                 int head, int block, int thread) {
   typedef hopper_backward_all_barriers<C> bar;
   mbarrier_wait(bar::drop_empty(pipe.stage()), pipe.phase() ^ 1);
+  static_assert(C::BN == 4 * 32, "the shares are as long as one another");
   const unsigned first = (thread / 32 - (4 - C::DROP_WARPS) + 2 * pipe.n) % C::DROP_WARPS;
   FA_NO_UNROLL
   for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS)

@@ -12,10 +12,11 @@ enum { FA_HOPPER_COUNTERS = 1 << 16 };
  * `section` heads come before those of the next section, so that their K and V stay in the L2 cache. Within a
  * section the first row blocks of all heads come first, then the second ones. */
 typedef struct fa_tile_scheduler_params {
-  int n, row_blocks, heads; /* n = row_blocks * heads; heads: over the whole batch, of packed sequences of each */
+  int n, row_blocks, heads; /* n = row_blocks * heads; heads: over the whole batch, or if `sequences` of one sequence */
   int section;              /* heads, >= 1 */
-  int last_first;           /* row blocks in descending order: those with the most keys first */
-  int sequences;            /* packed: so many, whose row blocks follow one another (forward_work_tile.cuh); 0: not packed */
+  int last_first;           /* row blocks in descending order: of a sequence those with the most keys first */
+  int sequences;            /* so many packed ones, whose row blocks follow one another (forward_work_tile.cuh); 0: every
+                               sequence has as many as the longest */
   int counter; /* index of a counter that no other launch in flight uses: blocks fetch their next work tile
                   from it; -1: the assignment is static */
 } fa_tile_scheduler_params;
