@@ -61,9 +61,9 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int SHARED_BYTES = FLEX_TILES_AT + (MODS::ANY ? 4 * STAGES : 0);
   /* of 64 K registers: the equal shares of the launch bounds are moved to where they are needed. A flex producer walks
    * lists, for which 24 are too few. */
-  static constexpr bool FEW_PRODUCE = !EIGHT && KIND != flex && (D > 192 || BN > 160);
-  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : FEW_PRODUCE ? 24 : 40;
-  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : FEW_PRODUCE ? 240 : 232;
+  static constexpr bool SMALL_PRODUCER = !EIGHT && KIND != flex && (D > 192 || BN > 160);
+  static constexpr int PRODUCER_REGISTERS = GROUPS == 3 ? 32 : SMALL_PRODUCER ? 24 : 40;
+  static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : SMALL_PRODUCER ? 240 : 232;
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
   static_assert(BN % 32 == 0 || !kernel_kind_traits<KIND_>::DROPOUT, "dropout decides on 32 keys at once");
   static_assert(D % 16 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");

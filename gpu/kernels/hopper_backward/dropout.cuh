@@ -1,5 +1,6 @@
-/* Tiled dropout of transposed scores. Producer warps, two that have nothing else to do and where these are too few a third, compute which pairs (row, key) of a step
- * are kept, and give each consumer thread one word with a bit for each of its 32 pairs.
+/* Tiled dropout of transposed scores. Producer warps, two that have nothing else to do and where these are
+ * too few a third, compute which pairs (row, key) of a step are kept, and give each consumer thread one word
+ * with a bit for each of its 32 pairs.
  *
  * The random bytes of 16 rows x 32 keys belong to the lanes of a warp as it would hold these scores
  * untransposed (dropout.cuh): byte 2r' + e' of lane l's word n' is row l/4 + 8r', key 8n' + l%4*2 + e'.
