@@ -111,7 +111,7 @@ static void add_rows(fa_flex_builder *b, const fa_fast_backward *x, const fa_ker
 /* Between the flash kernels around it. */
 static void plan_hopper(fa_flex_builder *b, const fa_kernel *k, fa_fast_backward *x,
                         fa_hopper_backward_params *p) {
-  b->params.flex.rows = fa_flex_add_tiles(b, true, k->block_m, k->block_n);
+  b->params.flex.rows = fa_flex_add_tiles(b, true, k->block_m, fa_hopper_backward_cluster(k) * k->block_n);
   fa_fast_backward_place(x, fa_flex_reserve(b, x->n_floats * (int64_t)sizeof(float)));
   x->params->forward.flex = b->params.flex;
   add_rows(b, x, &x->kernels.prepare);

@@ -222,6 +222,7 @@ void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa
                    .grid = {(unsigned)(blocks * together), (unsigned)a->heads_kv, (unsigned)a->batch},
                    .n_threads = (unsigned)k->n_threads,
                    .shared_bytes = k->shared_bytes,
+                   .cluster = (unsigned)together,
                    .n_maps = 6,
                    .params = p,
                    .writes = FA_WRITES(FA_T_DK) | FA_WRITES(FA_T_DV) | FA_WRITES_WORKSPACE};
@@ -248,20 +249,26 @@ void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device,
     x->params->n_splits = 1;
   }
   fa_hopper_launch_backward(call, k, x, p, main);
-  main->cluster = (unsigned)fa_hopper_backward_cluster(k);
   out->name = "hopper_backward";
   out->is_hopper = true;
   fa_plan_blocks(out, k->block_m, k->block_n);
 }
 
-/* Of the kernel, what the flash kernels around it go by. */
+/* Of the kernel, what the flash kernels around it go by. The blocks of a cluster share an accumulator. */
 static fa_kernel_main main_of(const fa_kernel *k) {
   return (fa_kernel_main){.kernel = FA_ENTRY_OF(k),
                           .block_m = k->block_m,
-                          .block_n = k->block_n,
+                          .block_n = fa_hopper_backward_cluster(k) * k->block_n,
                           .n_threads = k->n_threads,
                           .shared_bytes = k->shared_bytes,
                           .subtracts_first = 1};
+}
+
+/* Gradients of captured buffers, for which kernels in clusters have no registers. */
+static bool wants_captured(const fa_gradients *g) {
+  for (int k = 0; k < FA_FLEX_MAX_BUFFERS; ++k)
+    if (g->dbuffer[k]) return true;
+  return false;
 }
 
 const fa_kernel *fa_hopper_flex_backward(const fa_call *call, const fa_kernel_device *device,
@@ -272,6 +279,7 @@ const fa_kernel *fa_hopper_flex_backward(const fa_call *call, const fa_kernel_de
       a->alibi_slopes || call->g->delta || !fa_gradients_are_aligned(a, call->g))
     return NULL;
   const fa_kernel *k = fa_hopper_flex_backward_find(fa_kernel_wanted(a, true), a->deterministic, device);
+  if (k && fa_hopper_backward_cluster(k) > 1 && wants_captured(call->g)) return NULL;
   if (!k || fa_fast_backward_find(a, true, device, &x->kernels, NULL) != FA_OK || !shares_workspace(k, x))
     return NULL;
   *params = make_backward_params(call, k, x, out);

@@ -59,6 +59,15 @@ __device__ __forceinline__ float fa_flex_score(float score, int, int, int, int, 
   return 20.0f * tanhf(score / 20.0f);
 }
 END
+# and for the backward pass of it
+(sed 's/\(FA_FLEX_DERIVATIVE\) 0/\1 1/' "$dir/softcap.h" && cat <<'END') >"$dir/softcap_slope.h"
+__device__ __forceinline__ float fa_flex_derivative(float score, int, int, int, int, int, int, const void *const *, float *, long long *) {
+  const float t = tanhf(score / 20.0f);
+  return 1.0f - t * t;
+}
+END
+# slopes whose gradient nobody wants
+sed 's/\(FA_FLEX_READS\) 1/\1 0/; /FA_FLEX_READ_BUFFERS/d; /slope\[0\] =/d; /element\[0\] =/d' "$dir/alibi_causal.h" >"$dir/alibi_fixed.h"
 sed 's/\(FA_FLEX_DROPOUT\) 0/\1 1/' "$dir/alibi_causal.h" >"$dir/dropout.h"
 # fa_trait: of calls that have nothing else, with rows aligned and not
 (echo "#define FA_LACKS 191" && cat "$dir/alibi_causal.h") >"$dir/bare.h"
@@ -111,13 +120,23 @@ dropout flex/forward 90a FA_ENTRY(flex_forward_bf16_64,bf16,64)
 dropout flex/backward 80 FA_ENTRY(flex_backward_f16_short_keys,f16,memeff_backward_keys,16,32)
 dropout flex/backward 90a FA_ENTRY(flex_backward_f32_short_queries,f32,memeff_backward_queries,16,32)
 END
-# all of gpu/kernels/registry/hopper.def
-printf '#define FA_FORWARD_FLEX(...) FA_ENTRY(__VA_ARGS__)\n#include "gpu/kernels/registry/hopper.def"\n' >"$dir/list.cu"
-"$nvcc" -I. -E "$dir/list.cu" | grep -o 'FA_ENTRY([^)]*)' | tr -d ' ' >"$dir/list"
-[ "$(wc -l <"$dir/list")" -ge 16 ] || { echo "which forward kernels there are for sm_90a is not known"; failed=1; }
-while read -r entry; do
-  for expressions in none document alibi_causal softcap; do
-    compile $expressions hopper/forward 90a "$entry" || { echo "$entry with $expressions"; failed=1; }
-  done
-done <"$dir/list"
+# entries MACRO LEAST: those lines of gpu/kernels/registry/hopper.def
+entries() {
+  printf '#define %s(...) FA_ENTRY(__VA_ARGS__)\n#include "gpu/kernels/registry/hopper.def"\n' "$1" >"$dir/list.cu"
+  "$nvcc" -I. -E "$dir/list.cu" | grep -o 'FA_ENTRY([^)]*)' | tr -d ' ' >"$dir/list"
+  [ "$(wc -l <"$dir/list")" -ge "$2" ] || { echo "which kernels $1 there are for sm_90a is not known"; failed=1; }
+}
+# all SOURCE EXPRESSIONS...: these
+all() {
+  source=$1 && shift
+  while read -r entry; do
+    for expressions; do
+      compile "$expressions" "$source" 90a "$entry" || { echo "$entry with $expressions"; failed=1; }
+    done
+  done <"$dir/list"
+}
+entries FA_FORWARD_FLEX 16
+all hopper/forward none document alibi_causal softcap
+entries FA_PAIR_FLEX 8
+all hopper_backward/pair none document alibi_fixed softcap_slope
 exit $failed

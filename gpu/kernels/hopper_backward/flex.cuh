@@ -56,6 +56,16 @@ FA_DEVICE uint32_t hopper_flex_visible(const fa_flex_args &x, int kind, const fl
   return ~masked;
 }
 
+/* The same with the limits of the sequence. */
+template <class C>
+FA_DEVICE uint32_t hopper_flex_seen(const fa_attention_params &f, const sequence &seq, int kind,
+                                    const flex_pair &first, bool all) {
+  hopper_row_limits seen = rows_of_keys<C>(f, seq, first.j, first.i);
+  seen.hi[0] = min_int(seen.hi[0], seq.len_q - first.i);
+  seen.hi[1] = min_int(seen.hi[1], seq.len_q - first.i);
+  return hopper_flex_visible<C>(f.flex, kind, first, all, seen);
+}
+
 /* P from a raw score, which score_mod is applied to first. */
 template <class C>
 FA_DEVICE float hopper_flex_p(const fa_backward_params &p, float s, float lse, const flex_pair &at,

@@ -21,7 +21,6 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
                  do_tile = base + C::DO_AT + pipe.stage() * C::Q_BYTES,
                  v_tile = base + C::V_AT + group * 64 * 128;
   const int lane = thread % 32, key = t.key0 + 64 * group + thread / 32 * 16 + lane / 4;
-  const fa_flex_args &x = p.forward.flex;
   float s[C::BM / 8][4], dp[C::BM / 8][4];
   mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
   wgmma_fence();
@@ -39,11 +38,8 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
             first_key = t.key0 + 64 * group;
   const bool all =
       end == at.row0 + C::BM && !keys_need_mask(p.forward, t.seq, at.row0, end, first_key, first_key + 64);
-  hopper_row_limits seen = rows_of_keys<C>(p.forward, t.seq, key, row);
-  seen.hi[0] = min_int(seen.hi[0], t.seq.len_q - row);
-  seen.hi[1] = min_int(seen.hi[1], t.seq.len_q - row);
   const flex_pair first = {t.batch, at.head, row, key, t.seq.len_q, t.seq.len_k};
-  const uint32_t visible = hopper_flex_visible<C>(x, at.kind, first, all, seen);
+  const uint32_t visible = hopper_flex_seen<C>(p.forward, t.seq, at.kind, first, all);
   const uint32_t rows = base + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
   if constexpr (READS) {
     wgmma_wait<0>(s);

@@ -1,5 +1,5 @@
-/* The main backward kernels for sm_90a of head dims above 128: the lines FA_PAIR of gpu/kernels/registry/hopper.def, or
- * the one in FA_ONLY. */
+/* The main backward kernels for sm_90a of head dims above 128: the lines FA_PAIR... of gpu/kernels/registry/hopper.def,
+ * or the one in FA_ONLY. */
 #include "gpu/kernels/hopper_backward/pair.cuh"
 #include "gpu/kernels/registry/unit.cuh"
 
@@ -30,6 +30,9 @@ FA_UNIT_BEGIN(hopper_backward, pair)
 FA_ONLY
 #else
 #define FA_PAIR FA_ENTRY
+#ifndef __CUDACC__ /* a device's are compiled by FA_ONLY */
+#define FA_PAIR_FLEX FA_ENTRY
+#endif
 #include "gpu/kernels/registry/hopper.def"
 #endif
 FA_UNIT_END(hopper_backward, pair)

@@ -21,10 +21,13 @@
  * In a deterministic call a cluster has a dQ accumulator of its own. Each of its four warpgroups owns some of
  * the columns and is alone in adding to them, pair of key blocks after pair.
  *
+ * Lists of row tiles (flex) are of the keys of a cluster, so that both blocks walk the same one. A tile is of one kind if all its
+ * pairs with those keys are.
+ *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V; of the other block's K the two
  * panels with this block's columns of dQ; two stages of Q, one or two of dO; two stages each of dS (rows are
  * keys) and of the other block's dS; P in the order of the threads' registers; LSE and delta; in kernels with
- * dropout its bits. dK and dV are stored through the space of K and V.
+ * dropout its bits; in flex kernels which row tiles the last steps have. dK and dV are stored through the space of K and V.
  *
  * Registers are the scarcest resource. In every step addresses, descriptors and the end of the loop are
  * recomputed from one opaque number each; otherwise the compiler would keep them in registers across the
@@ -92,10 +95,10 @@ FA_DEVICE void hopper_pair_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STA
 /* When it is complete: releases its stage of both dS, and adds dQ to memory. */
 template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
-                                     pipeline_state<C::STAGES> pipe, int head, int block, int thread) {
+                                     pipeline_state<C::STAGES> pipe, const hopper_pair_tile &at, int thread) {
   const int rank = cluster_rank();
   hopper_release_both(hopper_pair_barriers<C>::ds_empty(pipe.stage()), thread);
-  hopper_pair_atomic_add_dq<C, DV_GROUP>(p, dq, static_cast<int>(blockIdx.z), head, block * C::BM, rank, thread);
+  hopper_pair_atomic_add_dq<C, DV_GROUP>(p, dq, static_cast<int>(blockIdx.z), at.head, at.block * C::BM, rank, thread);
 }
 
 /* Stores a warp's 16 keys of a gradient through shared memory. */
@@ -149,7 +152,7 @@ FA_DEVICE void hopper_pair_dv_mainloop(const fa_hopper_backward_params &p, pipel
   const hopper_key_tile t = hopper_pair_load_key_tile<C>(p.b, keys);
   float dv[C::D / 8][4] = {}, dq[hopper_pair_columns<C, true>::N / 8][4], s[C::BM / 8][4];
   uint32_t p_frag[C::BM / 16][4];
-  hopper_pair_walk at(p.b.forward, t);
+  hopper_pair_walk<C> at(p.b.forward, t);
   mbarrier_wait(bar::keys(), keys.n % 2);
   if (at.is_there(t)) {
     mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
@@ -158,13 +161,13 @@ FA_DEVICE void hopper_pair_dv_mainloop(const fa_hopper_backward_params &p, pipel
     mbarrier_wait(bar::rows_full(pipe.stage()), pipe.phase());
     wgmma_wait<0>(s);
     hopper_release_both(bar::q_empty(pipe.stage()), hopper_pair_thread());
-    hopper_pair_compute_p<C>(p.b, p_frag, s, pipe, keys, at.head, at.block * C::BM, hopper_pair_thread());
+    hopper_pair_compute_p<C>(p.b, p_frag, s, pipe, keys, at.tile(pipe), hopper_pair_thread());
     hopper_pair_issue_dv<C>(dv, p_frag, base, hopper_pair_do_pipeline<C>(pipe));
     FA_NO_UNROLL
     while (at.has_next(p.b, keys)) {
       const int me = hopper_pair_thread();
       const uint32_t here = static_cast<uint32_t>(opaque(static_cast<int>(base)));
-      const hopper_pair_walk next = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
+      const hopper_pair_walk<C> next = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
       pipe.next();
       mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
       wgmma_fence();
@@ -175,18 +178,18 @@ FA_DEVICE void hopper_pair_dv_mainloop(const fa_hopper_backward_params &p, pipel
       mbarrier_wait(bar::ds_full(pipe.before().stage()), pipe.before().phase()); /* P has been read */
       wgmma_wait<0>(s);
       hopper_release_both(bar::q_empty(pipe.stage()), me);
-      hopper_pair_compute_p<C>(p.b, p_frag, s, pipe, keys, next.head, next.block * C::BM, me);
+      hopper_pair_compute_p<C>(p.b, p_frag, s, pipe, keys, next.tile(pipe), me);
       hopper_pair_issue_dq<C, true>(dq, pipe.before());
       hopper_pair_issue_dv<C>(dv, p_frag, here, hopper_pair_do_pipeline<C>(pipe));
       wgmma_wait<1>(dq);
-      hopper_pair_finish_dq<C, true>(p, dq, pipe.before(), at.head, at.block, me);
+      hopper_pair_finish_dq<C, true>(p, dq, pipe.before(), at.tile(pipe.before()), me);
       at = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
     }
     hopper_pair_issue_dq<C, true>(dq, pipe);
     wgmma_wait<1>(dv);
     if (C::ORDERED) hopper_release_both(bar::do_empty(hopper_pair_do_pipeline<C>(pipe)), hopper_pair_thread());
     wgmma_wait<0>(dq);
-    hopper_pair_finish_dq<C, true>(p, dq, pipe, at.head, at.block, hopper_pair_thread());
+    hopper_pair_finish_dq<C, true>(p, dq, pipe, at.tile(pipe), hopper_pair_thread());
     pipe.next();
   }
   named_arrive<256>(HOPPER_PAIR_KEYS_READ); /* of V, into whose place dV goes, the last dS has said it */
@@ -235,7 +238,7 @@ FA_DEVICE void hopper_pair_dk_mainloop(const fa_hopper_backward_params &p, pipel
   const hopper_key_tile t = hopper_pair_load_key_tile<C>(p.b, keys);
   float dk[C::D / 8][4] = {}, dq[hopper_pair_columns<C, false>::N / 8][4], dp[C::BM / 8][4];
   uint32_t ds[C::BM / 16][4];
-  hopper_pair_walk at(p.b.forward, t);
+  hopper_pair_walk<C> at(p.b.forward, t);
   mbarrier_wait(bar::keys(), keys.n % 2);
   if (at.is_there(t)) {
     hopper_pair_issue_dp<C>(dp, base, hopper_pair_do_pipeline<C>(pipe));
@@ -262,14 +265,14 @@ FA_DEVICE void hopper_pair_dk_mainloop(const fa_hopper_backward_params &p, pipel
       wgmma_fence();
       hopper_gemm_dkv<C>(dk, ds, here + C::Q_AT + pipe.stage() * C::Q_BYTES);
       wgmma_wait<1>(dq);
-      hopper_pair_finish_dq<C, false>(p, dq, pipe.before(), at.head, at.block, opaque(me));
+      hopper_pair_finish_dq<C, false>(p, dq, pipe.before(), at.tile(pipe.before()), opaque(me));
       at = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
     }
     hopper_pair_issue_dq<C, false>(dq, pipe);
     wgmma_wait<1>(dk);
     if (C::ORDERED) hopper_release_both(bar::q_empty(pipe.stage()), hopper_pair_thread());
     wgmma_wait<0>(dq);
-    hopper_pair_finish_dq<C, false>(p, dq, pipe, at.head, at.block, hopper_pair_thread());
+    hopper_pair_finish_dq<C, false>(p, dq, pipe, at.tile(pipe), hopper_pair_thread());
     pipe.next();
   }
   named_sync<256>(HOPPER_PAIR_KEYS_READ);

@@ -25,7 +25,10 @@ struct hopper_backward_pair_config : hopper_backward_kind<KIND_, VARLEN_, ORDERE
   static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT;
   static constexpr int DROP_BYTES = DROPS ? BM * BN / 8 : 0;        /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
-  static constexpr int BARRIERS_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), N_BARRIERS = 13 * STAGES + 3;
+  /* flex: which row tiles the last steps have. As many as there are from the one whose dQ is added to the one whose LSE is
+   * loaded */
+  static constexpr int FLEX_TILES_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), FLEX_TILES = 4;
+  static constexpr int BARRIERS_AT = FLEX_TILES_AT + (KIND_ == flex ? 8 * FLEX_TILES : 0), N_BARRIERS = 13 * STAGES + 3;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static constexpr bool APART =
       KIND_ != plain || VARLEN_ || ORDERED_; /* a producer warp for dO alone, with its registers */
@@ -144,15 +147,19 @@ FA_DEVICE hopper_key_tile hopper_pair_load_key_tile(const fa_backward_params &p,
   return t;
 }
 
+/* What a step works on: a row block of a query head. kind: in flex kernels, of the tile. */
+struct hopper_pair_tile {
+  int head, block, kind;
+};
+
 /* The row blocks that a block loops over, for all heads of the group. The end of the loop is recomputed each
  * time, which is cheaper than keeping it. */
-struct hopper_pair_walk {
+template <class C, bool FLEX = C::FLEX> struct hopper_pair_walk {
   int head, block;
   FA_DEVICE hopper_pair_walk(int head_, int block_) : head(head_), block(block_) {}
   FA_DEVICE hopper_pair_walk(const fa_attention_params &f, const hopper_key_tile &t)
       : head(t.blocks.begin < t.blocks.end ? t.kv_head * f.heads_per_kv : t.end), block(t.blocks.begin) {}
   FA_DEVICE bool is_there(const hopper_key_tile &t) const { return head < t.end; }
-  template <class C>
   FA_DEVICE bool has_next(const fa_backward_params &p, hopper_pair_key_tiles<C> keys) const {
     const hopper_key_tile t = hopper_pair_load_key_tile<C>(p, keys);
     return hopper_pair_vote<C>(head + 1 < t.end || block + 1 < t.blocks.end);
@@ -161,6 +168,42 @@ struct hopper_pair_walk {
     hopper_pair_walk x = {opaque(head), opaque(block) + 1};
     if (x.block < t.blocks.end) return x;
     return {x.head + 1, t.blocks.begin};
+  }
+  FA_DEVICE hopper_pair_tile tile(pipeline_state<C::STAGES>) const { return {head, block, 0}; }
+};
+
+/* The row tiles that both blocks of a cluster visit for one head: lists are of the cluster's keys. */
+template <class C>
+FA_DEVICE tile_walk<typename C::MODS> hopper_pair_row_tiles(const fa_attention_params &f, const hopper_key_tile &t,
+                                                            int head) {
+  return tile_walk<typename C::MODS>(f.flex, f.flex.rows, t.batch, head, t.key0 / (C::RANKS * C::BN), t.blocks);
+}
+
+/* In flex kernels who loads LSE and delta says which tile they are of, so that all others need to know only how many steps
+ * there are. */
+template <class C> FA_DEVICE uint32_t hopper_pair_tile_address(pipeline_state<C::STAGES> pipe) {
+  return shared_base() + C::FLEX_TILES_AT + 8 * (pipe.n % C::FLEX_TILES);
+}
+template <class C> struct hopper_pair_walk<C, true> {
+  int left; /* steps, with this one */
+  FA_DEVICE hopper_pair_walk(const fa_attention_params &f, const hopper_key_tile &t) : left(0) {
+    FA_NO_UNROLL
+    for (int head = t.kv_head * f.heads_per_kv; head < t.end; ++head)
+      left += hopper_pair_row_tiles<C>(f, t, head).end();
+    left = uniform(left);
+  }
+  FA_DEVICE bool is_there(const hopper_key_tile &) const { return left > 0; }
+  FA_DEVICE bool has_next(const fa_backward_params &, hopper_pair_key_tiles<C>) const { return left > 1; }
+  FA_DEVICE hopper_pair_walk after(const hopper_key_tile &) const {
+    hopper_pair_walk x = *this;
+    --x.left;
+    return x;
+  }
+  /* Once the step's LSE is full, until that of the step after next has been released. */
+  FA_DEVICE hopper_pair_tile tile(pipeline_state<C::STAGES> pipe) const {
+    const uint32_t at = hopper_pair_tile_address<C>(pipe);
+    const int entry = uniform(static_cast<int>(load_shared4(at)));
+    return {uniform(static_cast<int>(load_shared4(at + 4))), entry >> 2, entry & 3};
   }
 };
 

@@ -87,10 +87,10 @@ FA_DEVICE void hopper_pair_load_half_tile(const fa_tensor_map *map, uint32_t to,
   hopper_pair_arrive_cleared(full, lane);
 }
 
-/* Loads LSE and delta of a row tile. */
+/* Loads LSE and delta of a row tile; in flex kernels also stores which tile it is. */
 template <class C>
 FA_DEVICE void hopper_pair_load_lse_delta(const fa_backward_params &p, pipeline_state<C::STAGES> pipe,
-                                        const hopper_pair_walk &at, int lane) {
+                                        const hopper_pair_tile &at, int lane) {
   typedef hopper_pair_barriers<C> bar;
   mbarrier_wait(bar::rows_empty(pipe.stage()), pipe.phase() ^ 1);
   const float *from = (lane < 16 ? p.lse_log2 : p.delta) +
@@ -98,6 +98,11 @@ FA_DEVICE void hopper_pair_load_lse_delta(const fa_backward_params &p, pipeline_
                       lane % 16 * 4;
   store_shared16(shared_base() + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + 16 * lane,
                  load_global(reinterpret_cast<const vec4 *>(from)));
+  if constexpr (C::FLEX) {
+    if (lane < 2)
+      store_shared4(hopper_pair_tile_address<C>(pipe) + 4 * lane,
+                    static_cast<uint32_t>(lane ? at.head : at.block * 4 + at.kind));
+  }
   sync_warp();
   if (lane == 0) mbarrier_arrive(bar::rows_full(pipe.stage()));
 }
@@ -105,7 +110,7 @@ FA_DEVICE void hopper_pair_load_lse_delta(const fa_backward_params &p, pipeline_
 /* Loads Q of a row tile, with LSE and delta, and dO. */
 template <class C, bool WITH_Q, bool WITH_DO>
 FA_DEVICE void hopper_pair_load_q_do(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> pipe,
-                                      const hopper_pair_walk &at, int &arrived, int lane) {
+                                      const hopper_pair_tile &at, int &arrived, int lane) {
   typedef hopper_pair_barriers<C> bar;
   const fa_attention_params &f = p.b.forward;
   const sequence seq = hopper_load_sequence<C>(f);
@@ -132,6 +137,39 @@ FA_DEVICE void hopper_pair_load_q_do(const fa_hopper_backward_params &p, pipelin
   }
 }
 
+/* All row tiles of a block's keys. */
+template <class C, bool WITH_Q, bool WITH_DO>
+FA_DEVICE void hopper_pair_produce_rows(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> &pipe,
+                                        hopper_pair_key_tiles<C> keys, int &arrived, int lane) {
+  hopper_pair_walk<C> at(p.b.forward, hopper_pair_load_key_tile<C>(p.b, keys));
+  FA_NO_UNROLL
+  while (at.is_there(hopper_pair_load_key_tile<C>(p.b, keys))) {
+    hopper_pair_load_q_do<C, WITH_Q, WITH_DO>(p, pipe, at.tile(pipe), arrived, opaque(lane));
+    pipe.next();
+    at = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
+  }
+}
+
+/* The same in flex kernels. Where the list lies is worked out again in every step: there are no registers to keep it in. */
+template <class C, bool WITH_Q, bool WITH_DO>
+FA_DEVICE void hopper_pair_produce_listed(const fa_hopper_backward_params &p, pipeline_state<C::STAGES> &pipe,
+                                          hopper_pair_key_tiles<C> keys, int &arrived, int lane) {
+  const fa_attention_params &f = p.b.forward;
+  FA_NO_UNROLL
+  for (int head = static_cast<int>(blockIdx.y) * f.heads_per_kv;
+       head < hopper_pair_load_key_tile<C>(p.b, keys).end; ++head) {
+    FA_NO_UNROLL
+    for (int i = 0;; ++i) {
+      const auto tiles = hopper_pair_row_tiles<C>(f, hopper_pair_load_key_tile<C>(p.b, keys), opaque(head));
+      if (i >= tiles.end()) break;
+      const flex_tile x = tiles.at(i);
+      hopper_pair_load_q_do<C, WITH_Q, WITH_DO>(p, pipe, hopper_pair_tile{opaque(head), x.tile, x.kind}, arrived,
+                                                opaque(lane));
+      pipe.next();
+    }
+  }
+}
+
 /* One warp: its first lane issues the bulk copies, all lanes load LSE and delta. */
 template <class C, bool WITH_Q, bool WITH_DO>
 FA_DEVICE void hopper_pair_produce(const fa_hopper_backward_params &p, int lane) {
@@ -147,13 +185,10 @@ FA_DEVICE void hopper_pair_produce(const fa_hopper_backward_params &p, int lane)
       if (keys.n > 0) mbarrier_wait(bar::keys_empty(), (keys.n - 1) % 2);
       hopper_pair_load_kv<C>(p, keys, arrived, opaque(lane));
     }
-    hopper_pair_walk at(f, hopper_pair_load_key_tile<C>(p.b, keys));
-    FA_NO_UNROLL
-    while (at.is_there(hopper_pair_load_key_tile<C>(p.b, keys))) {
-      hopper_pair_load_q_do<C, WITH_Q, WITH_DO>(p, pipe, at, arrived, opaque(lane));
-      pipe.next();
-      at = at.after(hopper_pair_load_key_tile<C>(p.b, keys));
-    }
+    if constexpr (C::FLEX)
+      hopper_pair_produce_listed<C, WITH_Q, WITH_DO>(p, pipe, keys, arrived, lane);
+    else
+      hopper_pair_produce_rows<C, WITH_Q, WITH_DO>(p, pipe, keys, arrived, lane);
   }
 }
 

@@ -5,6 +5,7 @@
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_SCORES_CUH
 
 #include "gpu/kernels/hopper_backward/dropout.cuh"
+#include "gpu/kernels/hopper_backward/flex.cuh"
 #include "gpu/kernels/hopper_backward/scores.cuh"
 #include "gpu/kernels/hopper_backward/pair_config.cuh"
 
@@ -74,18 +75,23 @@ FA_DEVICE void hopper_pair_drop_p(float (&p)[C::BM / 8][4], uint32_t (&p_frag)[C
 template <class C>
 FA_DEVICE void hopper_pair_compute_p(const fa_backward_params &p, uint32_t (&p_frag)[C::BM / 16][4],
                                  float (&s)[C::BM / 8][4], pipeline_state<C::STAGES> pipe,
-                                 hopper_pair_key_tiles<C> keys, int head, int row0, int thread) {
+                                 hopper_pair_key_tiles<C> keys, const hopper_pair_tile &at, int thread) {
   typedef hopper_pair_barriers<C> bar;
   constexpr bool CHANGED =
-      C::ALIBI || C::SOFTCAP || C::DROPOUT;                /* p_frag is not just P rounded, or has to exist
+      C::ALIBI || C::SOFTCAP || C::DROPOUT || C::FLEX;     /* p_frag is not just P rounded, or has to exist
                                                               before P is stored */
+  const int row0 = at.block * C::BM;
   const hopper_key_tile t = hopper_pair_load_key_tile<C>(p, keys); /* cheaper than keeping it */
   const int lane = thread % 32, key = t.key0 + thread / 32 * 16 + lane / 4, row = row0 + lane % 4 * 2;
   const uint32_t rows = shared_base() + C::ROWS_AT + pipe.stage() * (2 * C::ROW_BYTES) + lane % 4 * 8;
-  const hopper_alibi alibi = hopper_load_alibi<C>(p.forward, t.seq, t.batch, head, key, row);
+  const hopper_alibi alibi = hopper_load_alibi<C>(p.forward, t.seq, t.batch, at.head, key, row);
   const bool mask =
       keys_need_mask(p.forward, t.seq, row0, min_int(row0 + C::BM, t.seq.len_q), t.key0, t.key0 + C::BN);
-  if constexpr (C::SEVERAL) {
+  if constexpr (C::FLEX) {
+    const flex_pair first = {t.batch, at.head, row, key, t.seq.len_q, t.seq.len_k};
+    const bool all = row0 + C::BM <= t.seq.len_q && !mask;
+    hopper_flex_compute_p<C>(p_frag, s, p, first, hopper_flex_seen<C>(p.forward, t.seq, at.kind, first, all), rows);
+  } else if constexpr (C::SEVERAL) {
     hopper_compute_several_p<C>(p_frag, s, p, alibi, rows);
     if (mask) hopper_hide_p<C>(p_frag, s, rows_of_keys<C>(p.forward, t.seq, key, row));
   } else if (CHANGED && mask)

@@ -104,13 +104,18 @@ const fa_cache_kernel *fa_cache_combine_find(int bf16) {
 
 /* ---- backward ---- */
 
+static const fa_kernel *find_hopper_backward(const fa_kernel_ability *wanted,
+                                             const fa_kernel_device *device) {
+  const fa_kernel *k = fa_kernel_first(&fa_kernels_hopper_backward_main, FA_STEP_BY_KEYS, wanted, device);
+  return k ? k : fa_kernel_first(&fa_kernels_hopper_backward_pair, FA_STEP_BY_KEYS, wanted, device);
+}
+
 const fa_kernel *fa_hopper_backward_find(fa_kernel_ability wanted, int varlen, int ordered,
                                          const fa_kernel_device *device) {
   if (!device || !device->hopper) return NULL;
   wanted.varlen = varlen;
   wanted.ordered = ordered;
-  const fa_kernel *k = fa_kernel_first(&fa_kernels_hopper_backward_main, FA_STEP_BY_KEYS, &wanted, device);
-  return k ? k : fa_kernel_first(&fa_kernels_hopper_backward_pair, FA_STEP_BY_KEYS, &wanted, device);
+  return find_hopper_backward(&wanted, device);
 }
 
 const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered,
@@ -118,7 +123,7 @@ const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int orde
   if (!device || !device->hopper) return NULL;
   wanted.flex = 1;
   wanted.ordered = ordered;
-  return fa_kernel_first(&fa_kernels_hopper_backward_main, FA_STEP_BY_KEYS, &wanted, device);
+  return find_hopper_backward(&wanted, device);
 }
 
 int fa_hopper_backward_cluster(const fa_kernel *kernel) {
