@@ -1,4 +1,6 @@
-/* Which kernel has an expression on sm_90a: by the larger of two head dims, and by whether sequences have lengths of their own. */
+/* Which kernel has an expression on sm_90a: by the larger of two head dims, by whether sequences have lengths of their own, and
+ * backward by whether the gradient of a captured buffer is wanted. */
+#include "gpu/kernels/params/flex_lists.h"
 #include "gpu/plan/make.h"
 #include "tests/support/check.h"
 
@@ -63,9 +65,33 @@ static void fill(fa_attention *a, const example *x) {
   if (x->lengths == PADDED) a->leftpad_k = (int32_t *)memory;
 }
 
+/* Backward; `kernel` is the first one with the expression. */
+typedef struct gradient_example {
+  example of;
+  bool ordered, learnt; /* deterministic; with the buffer's gradient */
+  unsigned cluster;
+} gradient_example;
+
+static const gradient_example gradients[] = {
+    {{32, 0, FIXED, "flex_backward_bf16_keys", 0}, false, false, 0},
+    {{64, 0, FIXED, "hopper_flex_backward_bf16_64", 0}, false, true, 1},
+    {{128, 64, FIXED, "hopper_flex_backward_bf16_128_ordered", 0}, true, true, 1},
+    {{136, 0, FIXED, "hopper_flex_backward_pair_bf16_192", 0}, false, false, 2},
+    {{192, 128, FIXED, "hopper_flex_backward_pair_bf16_192", 0}, false, false, 2},
+    {{160, 0, FIXED, "hopper_flex_backward_pair_bf16_192_ordered", 0}, true, false, 2},
+    {{64, 200, FIXED, "hopper_flex_backward_pair_bf16_256", 0}, false, false, 2},
+    {{256, 0, FIXED, "hopper_flex_backward_pair_bf16_256_ordered", 0}, true, false, 2},
+    {{192, 0, FIXED, "flex_backward_bf16_keys", 0}, false, true, 0},
+    {{256, 0, FIXED, "flex_backward_bf16_keys", 0}, true, true, 0},
+    {{264, 0, FIXED, "flex_backward_bf16_keys", 0}, false, false, 0},
+    {{256, 0, USED, "flex_backward_bf16_keys", 0}, false, false, 0},
+    {{192, 0, PACKED, "flex_backward_bf16_keys", 0}, false, false, 0},
+};
+
+static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .compiles = 1, .hopper = 132};
+
 static const char *kernel_of(const example *x, const fa_flex *flex) {
   static fa_plan plan;
-  static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .compiles = 1, .hopper = 132};
   fa_attention a;
   fill(&a, x);
   a.flex = flex;
@@ -76,19 +102,75 @@ static const char *kernel_of(const example *x, const fa_flex *flex) {
   return plan.launch[plan.n_launches - 1].kernel.name;
 }
 
+/* The main launch, and in *tiles that of its lists; NULL: there is none. */
+static const fa_launch *main_of(const gradient_example *x, const fa_flex *flex, fa_plan *plan,
+                                const fa_launch **tiles) {
+  fa_attention a;
+  fa_gradients g;
+  fa_error err = {""};
+  fill(&a, &x->of);
+  a.flex = flex;
+  a.deterministic = x->ordered;
+  fa_gradients_init(&g);
+  g.d_o = g.dq = g.dk = g.dv = memory;
+  g.do_stride = g.dq_stride = g.dk_stride = g.dv_stride = a.q_stride;
+  g.dbuffer[0] = x->learnt ? memory : NULL;
+  const fa_call call = {
+      .kind = FA_CALL_BACKWARD, .a = &a, .g = &g, .n_processors = FA_PLAN_PROCESSORS, .workspace = memory};
+  CHECK_MSG(fa_plan_make(&call, &device, plan, &err) == FA_OK, "%s", err.text);
+  *tiles = NULL;
+  for (int i = 0; i < plan->n_launches; ++i) {
+    const fa_launch *l = &plan->launch[i];
+    if (strcmp(l->kernel.name, "flex_lists_tiles") == 0) *tiles = l;
+    if (l->mods == FA_MODS_DERIVATIVE) return l;
+  }
+  return NULL;
+}
+
+/* A cluster has one list and, in a fixed order, one accumulator: there are never more than pairs of key blocks. */
+static void check_clusters(const gradient_example *x, const fa_launch *l, const fa_launch *tiles) {
+  const fa_flex_lists_params *lists = tiles->params;
+  const unsigned blocks = 4096 / 64;
+  CHECK_MSG(l->cluster == x->cluster, "%s: clusters of %u", l->kernel.name, l->cluster);
+  if (x->cluster != 2) return;
+  CHECK_MSG(lists->by_rows && lists->tile_m == 64 && lists->tile_n == 128 &&
+                lists->n_tiles == (int)blocks / 2,
+            "%s: lists of %d by %d", l->kernel.name, lists->tile_m, lists->tile_n);
+  CHECK_MSG(x->ordered ? l->grid[0] % 2 == 0 && l->grid[0] <= blocks : l->grid[0] == blocks, "%s: %u blocks",
+            l->kernel.name, l->grid[0]);
+}
+
+static void test_gradients(const fa_flex *flex) {
+  static fa_plan plan;
+  for (size_t i = 0; i < sizeof gradients / sizeof *gradients; ++i) {
+    const gradient_example *x = &gradients[i];
+    const fa_launch *tiles, *l = main_of(x, flex, &plan, &tiles);
+    REQUIRE(l && tiles);
+    CHECK_MSG(strcmp(l->kernel.name, x->of.kernel) == 0, "gradient %zu: %s, not %s", i, l->kernel.name,
+              x->of.kernel);
+    check_clusters(x, l, tiles);
+  }
+}
+
 int main(void) {
   fa_flex flex;
   fa_flex_program *program = NULL;
   fa_error err = {""};
-  REQUIRE(fa_flex_prepare("score * 2", NULL, NULL, 0, &program, &err) == FA_OK);
+  const fa_flex_buffer x = {"x", FA_F32, 1, {1}, NULL};
+  REQUIRE(fa_flex_prepare("score * x[0]", NULL, &x, 1, &program, &err) == FA_OK);
   fa_flex_init(&flex);
   flex.program = program;
+  flex.buffer[0] = memory;
   for (size_t i = 0; i < sizeof examples / sizeof *examples; ++i) {
     const example *x = &examples[i];
     const char *got = kernel_of(x, &flex);
     CHECK_MSG(strcmp(got, x->kernel) == 0, "head dims %d and %d, lengths %d: %s, not %s", (int)x->head_dim,
               (int)x->head_dim_v, (int)x->lengths, got, x->kernel);
   }
+  flex.q_block = flex.kv_block = 128;
+  flex.list_batch = flex.list_heads = 1;
+  flex.kv_num_blocks = flex.kv_indices = (int32_t *)memory;
+  test_gradients(&flex);
   fa_flex_free(program);
   return check_done();
 }
