@@ -79,6 +79,7 @@ static void test_flex(void) {
                {{FA_F16, 128, "score + slopes[h] * (kv_idx - q_idx)", NULL, true, true, 0}, 9, 1},
                {{FA_BF16, 64, kinds, "doc[q_idx] == id[kv_idx]", false, true, 0}, 9, 2},
                {{FA_F16, 128, "score + half[h, 2] * (kv_idx - q_idx)", "keep[kv_idx]", true, true, 0}, 9, 2},
+               {{FA_BF16, 256, "20 * tanh(score / 20)", "doc[q_idx] >= doc[kv_idx]", true, true, 0}, 9, 2},
                {{FA_F16, 80, ten, NULL, true, false, 600}, 9, 2},
                {{FA_BF16, 96, all, NULL, true, false, 0}, 8, 2}};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
