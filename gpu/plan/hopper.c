@@ -275,10 +275,11 @@ const fa_kernel *fa_hopper_flex_backward(const fa_call *call, const fa_kernel_de
                                          fa_fast_backward *x, fa_plan *out,
                                          fa_hopper_backward_params **params) {
   const fa_attention *a = call->a;
-  if (has_lengths(a) || has_long_score(a) || !is_possible(a, device) || a->bias || a->softcap > 0 ||
-      a->alibi_slopes || call->g->delta || !fa_gradients_are_aligned(a, call->g))
+  if (has_long_score(a) || !is_possible(a, device) || a->bias || a->softcap > 0 || a->alibi_slopes ||
+      call->g->delta || !fa_gradients_are_aligned(a, call->g))
     return NULL;
-  const fa_kernel *k = fa_hopper_flex_backward_find(fa_kernel_wanted(a, true), a->deterministic, device);
+  const fa_kernel *k =
+      fa_hopper_flex_backward_find(fa_kernel_wanted(a, true), has_lengths(a), a->deterministic, device);
   if (k && fa_hopper_backward_cluster(k) > 1 && wants_captured(call->g)) return NULL;
   if (!k || fa_fast_backward_find(a, true, device, &x->kernels, NULL) != FA_OK || !shares_workspace(k, x))
     return NULL;

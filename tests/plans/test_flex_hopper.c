@@ -84,8 +84,11 @@ static const gradient_example gradients[] = {
     {{192, 0, FIXED, "flex_backward_bf16_keys", 0}, false, true, 0},
     {{256, 0, FIXED, "flex_backward_bf16_keys", 0}, true, true, 0},
     {{264, 0, FIXED, "flex_backward_bf16_keys", 0}, false, false, 0},
-    {{256, 0, USED, "flex_backward_bf16_keys", 0}, false, false, 0},
-    {{192, 0, PACKED, "flex_backward_bf16_keys", 0}, false, false, 0},
+    {{256, 0, USED, "hopper_flex_backward_pair_bf16_256_varlen", 0}, false, false, 2},
+    {{192, 0, PACKED, "hopper_flex_backward_pair_bf16_192_varlen", 0}, false, false, 2},
+    {{192, 0, PADDED, "hopper_flex_backward_pair_bf16_192_varlen", 0}, true, false, 2},
+    {{192, 0, PACKED, "flex_backward_bf16_keys", 0}, false, true, 0},
+    {{128, 0, PACKED, "flex_backward_bf16_keys", 0}, false, false, 0},
 };
 
 static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .compiles = 1, .hopper = 132};

@@ -118,10 +118,11 @@ const fa_kernel *fa_hopper_backward_find(fa_kernel_ability wanted, int varlen, i
   return find_hopper_backward(&wanted, device);
 }
 
-const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered,
+const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int varlen, int ordered,
                                               const fa_kernel_device *device) {
   if (!device || !device->hopper) return NULL;
   wanted.flex = 1;
+  wanted.varlen = varlen;
   wanted.ordered = ordered;
   return find_hopper_backward(&wanted, device);
 }

@@ -97,8 +97,9 @@ const fa_kernel *fa_hopper_backward_find(fa_kernel_ability wanted, int varlen, i
                                          const fa_kernel_device *device);
 
 /* The same for a call with score_mod, mask_mod or block lists, of which wanted says nothing. It walks lists of
- * fa_flex_args.rows, for tiles of block_n keys and block_m rows, and wants LSE in the workspace as it is (lse_factor 1). */
-const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int ordered,
+ * fa_flex_args.rows, for tiles of block_n keys, of all blocks of a cluster, and block_m rows, and wants LSE in the workspace as it
+ * is (lse_factor 1). */
+const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int varlen, int ordered,
                                               const fa_kernel_device *device);
 
 /* Blocks of a cluster, side by side in x: 2 of those for head dims above 128, which are compiled for it, and 1 of others. */
