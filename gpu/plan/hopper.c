@@ -210,6 +210,17 @@ static bool takes_turns(const fa_call *call, const fa_kernel *k) {
   return call->a->deterministic && fa_hopper_backward_cluster(k) == 1 && !call->a->flex;
 }
 
+/* Of how many KV heads, as a power of two, blocks are launched by turns (gpu/kernels/params/flash_backward.h). Processors become
+ * free one after another, a block's steps apart in all; a block is ready for its turn two steps behind the one before it. */
+static int heads_by_turns(const fa_call *call, const fa_kernel *k) {
+  const fa_attention *a = call->a;
+  const int64_t steps =
+      a->heads_kv > 0 ? fa_blocks_of(a->seqlen_q, k->block_m) * (a->heads_q / a->heads_kv) : 0;
+  int log2 = 0;
+  while ((steps << log2) < 2 * call->n_processors && a->heads_kv % (2 << log2) == 0 && log2 < 16) ++log2;
+  return log2;
+}
+
 void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa_fast_backward *x,
                                fa_hopper_backward_params *p, fa_launch *l) {
   const fa_attention *a = call->a;
@@ -246,6 +257,7 @@ void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device,
   if (takes_turns(call, k)) {
     float *const workspace = call->workspace;
     x->params->dq_semaphore = workspace ? (unsigned *)workspace + x->grids.dq_semaphore_at : NULL;
+    x->params->heads_by_turns = heads_by_turns(call, k);
     x->params->n_splits = 1;
   }
   fa_hopper_launch_backward(call, k, x, p, main);

@@ -55,10 +55,8 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   /* K and V in registers: MMAs with both operands in shared memory would take all of its bandwidth */
   static constexpr bool KV_IN_REGISTERS = D <= 64 && KIND_ != flex;
   /* dQ of a tile is computed one step later, so that neither group waits in every step for the other's dS,
-   * and the GEMMs of one group overlap the exponentials of the other. Not with a dQ semaphore, where blocks
-   * would wait longer for each other, nor where registers are short. */
-  static constexpr bool LAG =
-      KIND_ != flex && (VARLEN_ || !ORDERED_) && (D < 128 || LOADER_DROPS || (!DROPS && KIND_ != softcap));
+   * and the GEMMs of one group overlap the exponentials of the other. Not where registers are short. */
+  static constexpr bool LAG = KIND_ != flex && (D < 128 || LOADER_DROPS || (!DROPS && KIND_ != softcap));
   /* dQ is added to memory by bulk copies: dq.cuh. Not where dropout takes the warps for it. */
   static constexpr bool DQ_COPIES = LAG && !DROPS;
   /* The order of a step, as it was found to be fastest: dV's product is issued behind dS instead of before it; dQ's and
@@ -69,9 +67,11 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   /* LSE and delta are on their way to registers while products are waited for */
   static constexpr bool EARLY_ROWS = KIND_ == plain;
   static constexpr int DQ_PLACE_BYTES = 16 * 4 * DQ_FIRST; /* of a warp: 16 rows of its group's columns */
+  /* Two places of it where there is room, and additions in order take longer than a step: dq.cuh. */
+  static constexpr int DQ_PLACES = DQ_COPIES && ORDERED_ && D <= 64 ? 2 : 1;
   static constexpr int DQ_AT = (SEQUENCE_AT + (VARLEN_ ? 16 : 0) + 15) / 16 * 16;
-  static constexpr int BARRIERS_AT = DQ_AT + (DQ_COPIES ? 8 * DQ_PLACE_BYTES : 0),
-                       N_BARRIERS = 6 + 10 * STAGES;
+  static constexpr int BARRIERS_AT = DQ_AT + (DQ_COPIES ? DQ_PLACES * 8 * DQ_PLACE_BYTES : 0),
+                       N_BARRIERS = (DQ_COPIES ? 10 : 4) + 10 * STAGES;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
   static_assert(BM == 64 || (!DROPS && KIND_ != flex),
@@ -117,14 +117,19 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
   FA_DEVICE static uint32_t ds_empty(int s) { return base::at(2 + 9 * C::STAGES + s); }
   FA_DEVICE static uint32_t dq_ready() { return base::at(2 + 10 * C::STAGES); } /* the block may add to dQ */
   FA_DEVICE static uint32_t dq_added() { return base::at(3 + 10 * C::STAGES); }
-  /* DQ_COPIES: a group's dQ is in shared memory, and has been read */
-  FA_DEVICE static uint32_t dq_full(int group) { return base::at(2 + 10 * C::STAGES + group); }
-  FA_DEVICE static uint32_t dq_empty(int group) { return base::at(4 + 10 * C::STAGES + group); }
+  /* DQ_COPIES: a group's dQ of step n is in shared memory, and its place has been read. Steps of even and odd numbers
+   * have their own, so that a warp that sees to every second step misses none. */
+  FA_DEVICE static uint32_t dq_full(int group, unsigned n) {
+    return base::at(2 + 10 * C::STAGES + 2 * group + static_cast<int>(n % 2));
+  }
+  FA_DEVICE static uint32_t dq_empty(int group, unsigned n) {
+    return base::at(6 + 10 * C::STAGES + 2 * group + static_cast<int>(n % C::DQ_PLACES));
+  }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);
     for (int group = 0; C::DQ_COPIES && group < C::GROUPS; ++group) {
-      mbarrier_init(dq_full(group), 4);
-      mbarrier_init(dq_empty(group), 1);
+      for (unsigned n = 0; n < 2; ++n) mbarrier_init(dq_full(group, n), 4);
+      for (unsigned n = 0; n < C::DQ_PLACES; ++n) mbarrier_init(dq_empty(group, n), 1);
     }
     if (!C::DQ_COPIES) {
       mbarrier_init(dq_ready(), 1);
@@ -158,6 +163,19 @@ template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_attention_pa
   return seq;
 }
 
+/* Where a block stands in the order of additions: in y the KV head, in x how many of the head's blocks began before it. Blocks
+ * of 2^heads_by_turns heads are launched by turns, so that each begins some steps after the one that it waits for, and does not
+ * wait at its start. */
+struct hopper_block_turn {
+  int x, kv_head;
+};
+template <class C> FA_DEVICE hopper_block_turn hopper_load_block_turn(const fa_backward_params &p) {
+  const int x = static_cast<int>(blockIdx.x), y = static_cast<int>(blockIdx.y);
+  if constexpr (!C::DQ_SEMAPHORE) return {x, y};
+  const int others = (1 << p.heads_by_turns) - 1, n = (y & others) * static_cast<int>(gridDim.x) + x;
+  return {n >> p.heads_by_turns, y - (y & others) + (n & others)};
+}
+
 /* What a block works on: one key block of one KV head. */
 struct hopper_key_tile {
   sequence seq;
@@ -170,28 +188,25 @@ template <class C> FA_DEVICE hopper_key_tile hopper_load_key_tile(const fa_backw
   const fa_attention_params &f = p.forward;
   hopper_key_tile t;
   t.batch = static_cast<int>(blockIdx.z);
-  t.kv_head = static_cast<int>(blockIdx.y);
+  t.kv_head = hopper_load_block_turn<C>(p).kv_head;
   t.key0 = block * C::BN;
   t.seq = hopper_load_sequence<C>(f);
   t.blocks = query_blocks<C>(f, t.seq, t.key0, min_int(t.key0 + C::BN, t.seq.len_k));
   t.end = (t.kv_head + 1) * f.heads_per_kv;
   return t;
 }
-template <class C> FA_DEVICE hopper_key_tile hopper_load_key_tile(const fa_backward_params &p) {
-  return hopper_load_key_tile<C>(p, static_cast<int>(blockIdx.x));
-}
 
 /* The key blocks of a block: a single one, or with SPLITS every gridDim.x-th. */
 template <class C> struct hopper_key_blocks {
   int n = 0; /* the number of key blocks before this one */
-  FA_DEVICE int block() const {
-    const int x = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+  FA_DEVICE int block(const fa_backward_params &p) const {
+    const int x = hopper_load_block_turn<C>(p).x, blocks = static_cast<int>(gridDim.x);
     return C::SPLITS ? x + n * blocks : C::DQ_SEMAPHORE ? blocks - 1 - x : x;
   }
-  FA_DEVICE bool is_there(const fa_attention_params &f) const {
+  FA_DEVICE bool is_there(const fa_backward_params &p) const {
     if (!C::SPLITS && n > 0) return false;
     if (!C::ORDERED && !C::VARLEN) return true;
-    return block() * C::BN < hopper_load_sequence<C>(f).len_k;
+    return block(p) * C::BN < hopper_load_sequence<C>(p.forward).len_k;
   }
 };
 

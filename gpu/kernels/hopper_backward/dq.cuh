@@ -1,7 +1,6 @@
 /* How dQ of a step gets to memory. Either the consumers add it themselves, 16 bytes at a time, or (DQ_COPIES) they leave it in
- * shared memory, and two warps of the producers add it from there with bulk copies, a warp for each group. That costs the
- * consumers neither addresses nor waits for memory. In deterministic calls those warps also keep the order in which blocks
- * add. */
+ * shared memory, and two warps of the producers add it from there with bulk copies. That costs the consumers neither addresses
+ * nor waits for memory. In deterministic calls those warps also keep the order in which blocks add. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_DQ_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_DQ_CUH
 
@@ -29,32 +28,32 @@ FA_DEVICE void hopper_atomic_add_dq(const fa_backward_params &p, const float (&d
   for (int n = 0; n < TILES; ++n) atomic_add4(to + n * 128, dq[n]);
 }
 
-/* A warp's place in shared memory for its 16 rows. */
-template <class C> FA_DEVICE uint32_t hopper_dq_place(int group, int warp) {
-  return shared_base() + C::DQ_AT + (4 * group + warp) * C::DQ_PLACE_BYTES;
+/* A warp's place in shared memory for its 16 rows of step n. */
+template <class C> FA_DEVICE uint32_t hopper_dq_place(unsigned n, int group, int warp) {
+  const int place = static_cast<int>(n % C::DQ_PLACES);
+  return shared_base() + C::DQ_AT + (8 * place + 4 * group + warp) * C::DQ_PLACE_BYTES;
 }
 
-/* Leaves dQ of step n there, or its columns from `first` on; then hopper_release_dq tells the copying warp. */
+/* Leaves dQ of step n there, or its columns from `first` on; then hopper_release_dq tells the warp that adds it. */
 template <class C, int TILES>
 FA_DEVICE void hopper_stage_dq(const float (&dq)[TILES][4], unsigned n, int group, int thread, int first) {
-  mbarrier_wait(hopper_backward_all_barriers<C>::dq_empty(group), static_cast<int>(n % 2) ^ 1);
-  const uint32_t to = hopper_dq_place<C>(group, thread / 32) + first * 64 + thread % 32 * 16;
+  mbarrier_wait(hopper_backward_all_barriers<C>::dq_empty(group, n), static_cast<int>(n / C::DQ_PLACES % 2) ^ 1);
+  const uint32_t to = hopper_dq_place<C>(n, group, thread / 32) + first * 64 + thread % 32 * 16;
   FA_UNROLL
   for (int i = 0; i < TILES; ++i)
     store_shared16(to + i * 512, vec4{float_bits(dq[i][0]), float_bits(dq[i][1]), float_bits(dq[i][2]),
                                       float_bits(dq[i][3])});
 }
-template <class C> FA_DEVICE void hopper_release_dq(int group, int thread) {
+template <class C> FA_DEVICE void hopper_release_dq(unsigned n, int group, int thread) {
   fence_async();
   sync_warp();
-  hopper_release(hopper_backward_all_barriers<C>::dq_full(group), thread);
+  hopper_release(hopper_backward_all_barriers<C>::dq_full(group, n), thread);
 }
 
-/* The semaphore of a row tile, or of a group's columns of it. */
+/* The semaphore of a row tile. */
 template <class C>
-FA_DEVICE unsigned *hopper_dq_semaphore_of(const fa_backward_params &p, int batch, int head, int tile,
-                                           int group) {
-  return p.dq_semaphore + workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_DQ_SEMAPHORE_ROWS + group;
+FA_DEVICE unsigned *hopper_dq_semaphore_of(const fa_backward_params &p, int batch, int head, int tile) {
+  return p.dq_semaphore + workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_DQ_SEMAPHORE_ROWS;
 }
 
 /* True if key block + 1, which adds before this one, visits the row tile too. By the masks by position, the
@@ -64,49 +63,62 @@ template <class C> FA_DEVICE bool hopper_has_predecessor(const fa_backward_param
   return next.key0 < next.seq.len_k && next.blocks.begin <= tile && tile < next.blocks.end;
 }
 
-/* Adds a group's dQ of one row tile from shared memory, a lane each warp's rows. */
+/* Adds the rows that a consumer's warp left, and waits until they have been read. */
 template <class C>
-FA_DEVICE void hopper_copy_dq(const fa_backward_params &p, int head, int tile, int group, int lane) {
-  if (lane < 4) {
-    bulk_add(hopper_dq_accumulator<C>(p, head, tile * C::BM, group, lane, 0), hopper_dq_place<C>(group, lane),
-             (group == 0 ? C::DQ_FIRST : C::DQ_SECOND) * 64);
-    tma_store_commit();
-    tma_store_wait_read<0>();
-  }
-  sync_warp();
-  if (lane == 0) mbarrier_arrive(hopper_backward_all_barriers<C>::dq_empty(group));
+FA_DEVICE void hopper_copy_dq(const fa_backward_params &p, int head, int tile, unsigned n, int group, int warp) {
+  bulk_add(hopper_dq_accumulator<C>(p, head, tile * C::BM, group, warp, 0), hopper_dq_place<C>(n, group, warp),
+           (group == 0 ? C::DQ_FIRST : C::DQ_SECOND) * 64);
+  tma_store_commit();
+  tma_store_wait_read<0>();
 }
 
-/* One warp for each group. In a deterministic call a block's addition to a row tile comes after that of the block with the next
- * keys; there is no deadlock, as that one has the blockIdx.x before, started earlier and visits the same row tiles in the same
- * order. */
-template <class C> FA_DEVICE void hopper_backward_copy_dq(const fa_backward_params &p, int group, int lane) {
+/* Step n of a group. */
+template <class C>
+FA_DEVICE void hopper_add_group_dq(const fa_backward_params &p, int head, int tile, unsigned n, int group, int lane) {
+  typedef hopper_backward_all_barriers<C> bar;
+  mbarrier_wait(bar::dq_full(group, n), static_cast<int>(n / 2 % 2));
+  if (lane < 4) hopper_copy_dq<C>(p, head, tile, n, group, lane);
+  sync_warp();
+  if (lane == 0) mbarrier_arrive(bar::dq_empty(group, n));
+}
+
+/* Step n of both groups, after the block with the next keys has added to the row tile. There is no deadlock, as that one started
+ * earlier and visits the same row tiles in the same order. */
+template <class C>
+FA_DEVICE void hopper_add_dq_in_order(const fa_backward_params &p, int block, int head, int tile, unsigned n, int lane) {
+  typedef hopper_backward_all_barriers<C> bar;
+  const unsigned own_number = static_cast<unsigned>(block) + 1;
+  unsigned *const semaphore = hopper_dq_semaphore_of<C>(p, static_cast<int>(blockIdx.z), head, tile);
+  if (lane == 0 && hopper_has_predecessor<C>(p, block, tile)) semaphore_wait(semaphore, own_number + 1);
+  sync_warp();
+  for (int group = 0; group < C::GROUPS; ++group)
+    mbarrier_wait(bar::dq_full(group, n), static_cast<int>(n / 2 % 2));
+  if (lane < 4 * C::GROUPS) hopper_copy_dq<C>(p, head, tile, n, lane / 4, lane % 4);
+  sync_warp();
+  if (lane < C::GROUPS) mbarrier_arrive(bar::dq_empty(lane, n));
+  if (lane < 4 * C::GROUPS) tma_store_wait();
+  sync_warp();
+  if (lane == 0) semaphore_release(semaphore, own_number);
+}
+
+/* The warps that add, `which` of two: each has a group of its own or, in a deterministic call, every second step of both groups.
+ * To wait for its turn, to add and to pass the turn on takes a warp longer than a step does. */
+template <class C> FA_DEVICE void hopper_backward_add_dq(const fa_backward_params &p, int which, int lane) {
   const hopper_key_blocks<C> keys;
-  const int block = keys.block(), batch = static_cast<int>(blockIdx.z);
+  const int block = keys.block(p);
   const bool ordered = C::DQ_SEMAPHORE && p.dq_semaphore;
-  if (!keys.is_there(p.forward)) return;
+  if (!keys.is_there(p)) return;
   unsigned n = 0;
   FA_NO_UNROLL
   for (int i = 0; i < p.forward.heads_per_kv; ++i) {
-    const int head = static_cast<int>(blockIdx.y) * p.forward.heads_per_kv + i;
+    const int head = hopper_load_block_turn<C>(p).kv_head * p.forward.heads_per_kv + i;
     const block_range tiles = hopper_load_key_tile<C>(p, opaque(block)).blocks;
     FA_NO_UNROLL
     for (int tile = tiles.begin; tile < tiles.end; ++tile, ++n) {
-      mbarrier_wait(hopper_backward_all_barriers<C>::dq_full(group), static_cast<int>(n % 2));
-      if (ordered) {
-        if (lane == 0 && hopper_has_predecessor<C>(p, opaque(block), tile))
-          semaphore_wait(hopper_dq_semaphore_of<C>(p, batch, head, tile, group),
-                         static_cast<unsigned>(block) + 2);
-        sync_warp();
-      }
-      hopper_copy_dq<C>(p, head, tile, group, lane);
-      if (ordered) {
-        tma_store_wait();
-        sync_warp();
-        if (lane == 0)
-          semaphore_release(hopper_dq_semaphore_of<C>(p, batch, head, tile, group),
-                            static_cast<unsigned>(block) + 1);
-      }
+      if (!ordered)
+        hopper_add_group_dq<C>(p, head, tile, n, which, lane);
+      else if (static_cast<int>(n % 2) == which)
+        hopper_add_dq_in_order<C>(p, opaque(block), head, tile, n, lane);
     }
   }
 }

@@ -124,13 +124,13 @@ template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params 
   const fa_attention_params &f = p.forward;
   const hopper_key_blocks<C> keys;
   pipeline_state<C::STAGES> pipe;
-  if (!keys.is_there(f)) return;
+  if (!keys.is_there(p)) return;
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
     FA_NO_UNROLL
-    for (int block = hopper_load_key_tile<C>(p, keys.block()).blocks.begin;
-         block < hopper_load_key_tile<C>(p, opaque(keys.block())).blocks.end; ++block) {
-      hopper_drop_step<C>(p, pipe, keys.block(), static_cast<int>(blockIdx.y) * f.heads_per_kv + opaque(n),
+    for (int block = hopper_load_key_tile<C>(p, keys.block(p)).blocks.begin;
+         block < hopper_load_key_tile<C>(p, opaque(keys.block(p))).blocks.end; ++block) {
+      hopper_drop_step<C>(p, pipe, keys.block(p), hopper_load_block_turn<C>(p).kv_head * f.heads_per_kv + opaque(n),
                           block, opaque(thread));
       pipe.next();
     }

@@ -34,7 +34,7 @@ FA_DEVICE void hopper_backward_mainloop(const fa_hopper_backward_params &p, pipe
   if constexpr (C::KV_IN_REGISTERS) hopper_load_kv_fragments<C>(kv_frag, group, thread);
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
-    const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+    const int head = hopper_load_block_turn<C>(p.b).kv_head * f.heads_per_kv + n;
     const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, opaque(key_block)), head);
     FA_NO_UNROLL
     for (int i = tiles.begin(); i < tiles.end(); ++i) {
@@ -63,16 +63,16 @@ FA_DEVICE void hopper_backward_consume(const fa_hopper_backward_params &p, int g
   typedef hopper_backward_all_barriers<C> bar;
   pipeline_state<C::STAGES> pipe;
   FA_NO_UNROLL
-  for (hopper_key_blocks<C> keys; keys.is_there(p.b.forward); ++keys.n) {
+  for (hopper_key_blocks<C> keys; keys.is_there(p.b); ++keys.n) {
     mbarrier_wait(bar::keys(), keys.n % 2);
     if constexpr (C::VARLEN) {
-      const hopper_key_tile t = hopper_load_key_tile<C>(p.b, keys.block());
+      const hopper_key_tile t = hopper_load_key_tile<C>(p.b, keys.block(p.b));
       const int left = t.seq.len_k - t.key0;
       if (left < C::BN)
         hopper_clear_ragged_rows<C, C::KV_PANEL>(shared_base() + C::K_AT, shared_base() + C::V_AT, left,
                                           128 * group + thread);
     }
-    hopper_backward_mainloop<C>(p, pipe, keys.block(), group, thread);
+    hopper_backward_mainloop<C>(p, pipe, keys.block(p.b), group, thread);
     if (thread % 32 == 0) {
       tma_store_commit();
       tma_store_wait_read<0>();
@@ -115,7 +115,7 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
         hopper_backward_produce_lse_delta<C>(p.b, thread % 32);
     }
     if constexpr (C::DQ_COPIES) {
-      if (warp >= 2) hopper_backward_copy_dq<C>(p.b, warp - 2, thread % 32);
+      if (warp >= 2) hopper_backward_add_dq<C>(p.b, warp - 2, thread % 32);
     }
     if constexpr (C::DROPOUT) {
       if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);

@@ -67,16 +67,16 @@ template <class C> FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_
   const fa_attention_params &f = p.b.forward;
   pipeline_state<C::STAGES> pipe;
   FA_NO_UNROLL
-  for (hopper_key_blocks<C> keys; keys.is_there(f); ++keys.n) {
+  for (hopper_key_blocks<C> keys; keys.is_there(p.b); ++keys.n) {
     if (keys.n > 0) mbarrier_wait(bar::keys_empty(), (keys.n - 1) % 2);
-    hopper_backward_load_kv<C>(p, hopper_load_key_tile<C>(p.b, keys.block()));
+    hopper_backward_load_kv<C>(p, hopper_load_key_tile<C>(p.b, keys.block(p.b)));
     FA_NO_UNROLL
     for (int n = 0; n < f.heads_per_kv; ++n) {
-      const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
-      const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, keys.block()), head);
+      const int head = hopper_load_block_turn<C>(p.b).kv_head * f.heads_per_kv + n;
+      const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, keys.block(p.b)), head);
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) { /* keys are recomputed: there are few registers */
-        hopper_backward_load_q_do<C>(p, pipe, hopper_load_key_tile<C>(p.b, keys.block()), head, tiles.at(i).tile);
+        hopper_backward_load_q_do<C>(p, pipe, hopper_load_key_tile<C>(p.b, keys.block(p.b)), head, tiles.at(i).tile);
         pipe.next();
       }
     }
@@ -88,16 +88,16 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
   const fa_attention_params &f = p.forward;
   pipeline_state<C::STAGES> pipe;
   FA_NO_UNROLL
-  for (hopper_key_blocks<C> keys; keys.is_there(f); ++keys.n) {
+  for (hopper_key_blocks<C> keys; keys.is_there(p); ++keys.n) {
     FA_NO_UNROLL
     for (int n = 0; n < f.heads_per_kv; ++n) {
-      const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
-      const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p, keys.block()), head);
+      const int head = hopper_load_block_turn<C>(p).kv_head * f.heads_per_kv + n;
+      const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p, keys.block(p)), head);
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) {
         hopper_backward_load_lse_delta<C>(p, pipe, static_cast<int>(blockIdx.z), head, tiles.at(i), lane);
         if constexpr (C::LOADER_DROPS)
-          hopper_drop_step<C>(p, pipe, keys.block(), opaque(head), tiles.at(i).tile, opaque(32 + lane));
+          hopper_drop_step<C>(p, pipe, keys.block(p), opaque(head), tiles.at(i).tile, opaque(32 + lane));
         pipe.next();
       }
     }
@@ -108,9 +108,9 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
  * consumers have added dQ of the first step and releases its semaphore, then waits for the semaphore of the
  * second step and lets the consumers add.
  *
- * There is no deadlock: a block waits only for the block whose blockIdx.x is one less, which started earlier
- * and visits the same row tiles in the same order. So of all running blocks, the first in the order of (z, y,
- * x) waits for none, and finishes. */
+ * There is no deadlock: a block waits only for the one before it in its head's order, which started earlier
+ * and visits the same row tiles in the same order. So of all running blocks the one that started first waits
+ * for none, and finishes. */
 template <class C> struct hopper_dq_order {
   unsigned *first = nullptr, *second = nullptr; /* semaphores of their row tiles; NULL: no such step */
   bool predecessor = false;                         /* whether the second step must wait */
@@ -138,21 +138,21 @@ template <class C> struct hopper_dq_order {
  * way: consumers add before they need them. */
 template <class C> FA_DEVICE void hopper_backward_produce_ordered(const fa_backward_params &p, int lane) {
   const fa_attention_params &f = p.forward;
-  const int block = hopper_key_blocks<C>().block(), batch = static_cast<int>(blockIdx.z);
+  const int block = hopper_key_blocks<C>().block(p), batch = static_cast<int>(blockIdx.z);
   const unsigned own_number = static_cast<unsigned>(block) + 1;
   pipeline_state<C::STAGES> pipe;
   hopper_dq_order<C> order;
-  if (!hopper_key_blocks<C>().is_there(f)) return;
+  if (!hopper_key_blocks<C>().is_there(p)) return;
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
-    const int head = static_cast<int>(blockIdx.y) * f.heads_per_kv + n;
+    const int head = hopper_load_block_turn<C>(p).kv_head * f.heads_per_kv + n;
     const block_range tiles = hopper_load_key_tile<C>(p, opaque(block)).blocks;
     FA_NO_UNROLL
     for (int i = tiles.begin; i < tiles.end; ++i) {
       const auto pass = [&] {
         if (lane != 0) return;
         order.pass(own_number);
-        order.next(hopper_dq_semaphore_of<C>(p, batch, head, i, 0),
+        order.next(hopper_dq_semaphore_of<C>(p, batch, head, i),
                    hopper_has_predecessor<C>(p, opaque(block), i), pipe.n);
       };
       if constexpr (C::LAG) {

@@ -181,7 +181,7 @@ FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::
   else
     hopper_compute_p_ds<C>(p, p_frag, ds, dv, pipe, t, at, kv_frag, group, thread, [&] {
       if constexpr (C::DQ_COPIES && !C::DQ_AT_ONCE) {
-        if (is_past(1)) hopper_release_dq<C>(group, thread);
+        if (is_past(1)) hopper_release_dq<C>(pipe.n - 2, group, thread);
       }
     });
   const auto is_there = [&] { return !C::LAG || is_past(0); };
@@ -202,7 +202,7 @@ FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::
     if constexpr (C::LAG) hopper_release(hopper_backward_all_barriers<C>::ds_empty(made.stage()), thread);
     if constexpr (C::DQ_COPIES) {
       hopper_stage_dq<C>(dq, made.n, group, opaque(thread), 0);
-      if constexpr (C::DQ_AT_ONCE) hopper_release_dq<C>(group, thread);
+      if constexpr (C::DQ_AT_ONCE) hopper_release_dq<C>(made.n, group, thread);
     } else {
       hopper_dq_wait<C>(p, made);
       hopper_atomic_add_dq<C>(p, dq, at.head, at.row0 - (C::LAG ? C::BM : 0), group, opaque(thread), 0);
@@ -221,7 +221,7 @@ FA_DEVICE void hopper_last_dq(const fa_backward_params &p, pipeline_state<C::STA
   const auto made = pipe.before();
   const block_range tiles = hopper_load_key_tile<C>(p, key_block).blocks;
   if (tiles.begin >= tiles.end) return;
-  if (C::DQ_COPIES && !C::DQ_AT_ONCE && tiles.end - tiles.begin > 1) hopper_release_dq<C>(group, thread);
+  if (C::DQ_COPIES && !C::DQ_AT_ONCE && tiles.end - tiles.begin > 1) hopper_release_dq<C>(pipe.n - 2, group, thread);
   if constexpr (!C::DQ_COPIES) hopper_dq_wait<C>(p, made);
   constexpr int AT_ONCE = DQ_COLS < 32 ? DQ_COLS : 32;
   FA_NO_UNROLL
@@ -236,7 +236,7 @@ FA_DEVICE void hopper_last_dq(const fa_backward_params &p, pipeline_state<C::STA
   }
   hopper_release(hopper_backward_all_barriers<C>::ds_empty(made.stage()), thread);
   if constexpr (C::DQ_COPIES)
-    hopper_release_dq<C>(group, thread);
+    hopper_release_dq<C>(made.n, group, thread);
   else
     hopper_dq_arrive<C>(p, thread);
 }

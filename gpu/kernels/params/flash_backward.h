@@ -42,6 +42,7 @@ typedef struct fa_backward_params {
                         first, */
   unsigned *dq_semaphore; /* and if this is not NULL in the order of the semaphores: see
                                gpu/kernels/params/flash_backward_grids.h */
+  int heads_by_turns; /* with dq_semaphore: blocks of 2^this KV heads are launched by turns. It divides heads_kv */
 } fa_backward_params;
 
 #endif

@@ -38,8 +38,8 @@
  * The caller need not initialise anything.
  *
  * Some main kernels are deterministic in another way: with one accumulator and dq_semaphore[heads_q][rows /
- * 32] at the end of the workspace, which prepare clears. A tile of 64 rows has two, of which kernels whose warpgroups add
- * apart use one for each: 1 + the last key block that added. Key blocks add in descending order.
+ * 64] at the end of the workspace, which prepare clears: 1 + the last key block that added to the tile of 64 rows. Key blocks add
+ * in descending order.
  *
  * A gradient of the bias that is summed over the batch or the heads has two more launches: dbias_clear before
  * main, which then adds dS to accumulators, and dbias_convert after it. (If it is to be deterministic, or
@@ -54,7 +54,7 @@
 
 #define FA_BACKWARD_THREADS 256 /* of every kernel but some of the main ones */
 #define FA_DBIAS_CLEARED 16384  /* floats that one block of dbias_clear clears */
-#define FA_DQ_SEMAPHORE_ROWS 32 /* a row tile of 64 has two */
+#define FA_DQ_SEMAPHORE_ROWS 64
 #define FA_DBIAS_PADDED 128     /* a multiple of every main kernel's tile */
 
 #if defined(__CUDACC__)
