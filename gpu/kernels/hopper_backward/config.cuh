@@ -163,9 +163,8 @@ template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_attention_pa
   return seq;
 }
 
-/* Where a block stands in the order of additions: in y the KV head, in x how many of the head's blocks began before it. Blocks
- * of 2^heads_by_turns heads are launched by turns, so that each begins some steps after the one that it waits for, and does not
- * wait at its start. */
+/* Which of its KV head's blocks a block is, in the order in which they begin. In deterministic calls blocks of 2^heads_by_turns
+ * heads are launched by turns, so that each begins some steps after the one that it waits for, and does not wait at its start. */
 struct hopper_block_turn {
   int x, kv_head;
 };
