@@ -67,11 +67,12 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   /* LSE and delta are on their way to registers while products are waited for */
   static constexpr bool EARLY_ROWS = KIND_ == plain;
   static constexpr int DQ_PLACE_BYTES = 16 * 4 * DQ_FIRST; /* of a warp: 16 rows of its group's columns */
-  /* Two places of it where there is room, and additions in order take longer than a step: dq.cuh. */
-  static constexpr int DQ_PLACES = DQ_COPIES && ORDERED_ && D <= 64 ? 2 : 1;
+  /* Additions in order take longer than a step (dq.cuh): steps of even and odd numbers have barriers of their own, so that a warp
+   * that sees to every second step misses none, and places of their own where there is room. */
+  static constexpr int DQ_FULLS = DQ_COPIES && ORDERED_ ? 2 : 1, DQ_PLACES = D <= 64 ? DQ_FULLS : 1;
   static constexpr int DQ_AT = (SEQUENCE_AT + (VARLEN_ ? 16 : 0) + 15) / 16 * 16;
   static constexpr int BARRIERS_AT = DQ_AT + (DQ_COPIES ? DQ_PLACES * 8 * DQ_PLACE_BYTES : 0),
-                       N_BARRIERS = (DQ_COPIES ? 10 : 4) + 10 * STAGES;
+                       N_BARRIERS = 2 + (DQ_COPIES ? GROUPS * (DQ_FULLS + DQ_PLACES) : 2) + 10 * STAGES;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
   static_assert(BM == 64 || (!DROPS && KIND_ != flex),
@@ -117,18 +118,18 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
   FA_DEVICE static uint32_t ds_empty(int s) { return base::at(2 + 9 * C::STAGES + s); }
   FA_DEVICE static uint32_t dq_ready() { return base::at(2 + 10 * C::STAGES); } /* the block may add to dQ */
   FA_DEVICE static uint32_t dq_added() { return base::at(3 + 10 * C::STAGES); }
-  /* DQ_COPIES: a group's dQ of step n is in shared memory, and its place has been read. Steps of even and odd numbers
-   * have their own, so that a warp that sees to every second step misses none. */
+  /* DQ_COPIES: a group's dQ of step n is in shared memory, and its place has been read */
   FA_DEVICE static uint32_t dq_full(int group, unsigned n) {
-    return base::at(2 + 10 * C::STAGES + 2 * group + static_cast<int>(n % 2));
+    return base::at(2 + 10 * C::STAGES + C::DQ_FULLS * group + static_cast<int>(n % C::DQ_FULLS));
   }
   FA_DEVICE static uint32_t dq_empty(int group, unsigned n) {
-    return base::at(6 + 10 * C::STAGES + 2 * group + static_cast<int>(n % C::DQ_PLACES));
+    return base::at(2 + 10 * C::STAGES + C::DQ_FULLS * C::GROUPS + C::DQ_PLACES * group +
+                    static_cast<int>(n % C::DQ_PLACES));
   }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);
     for (int group = 0; C::DQ_COPIES && group < C::GROUPS; ++group) {
-      for (unsigned n = 0; n < 2; ++n) mbarrier_init(dq_full(group, n), 4);
+      for (unsigned n = 0; n < C::DQ_FULLS; ++n) mbarrier_init(dq_full(group, n), 4);
       for (unsigned n = 0; n < C::DQ_PLACES; ++n) mbarrier_init(dq_empty(group, n), 1);
     }
     if (!C::DQ_COPIES) {
@@ -168,11 +169,21 @@ template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_attention_pa
 struct hopper_block_turn {
   int x, kv_head;
 };
-template <class C> FA_DEVICE hopper_block_turn hopper_load_block_turn(const fa_backward_params &p) {
-  const int x = static_cast<int>(blockIdx.x), y = static_cast<int>(blockIdx.y);
+template <class C> FA_DEVICE hopper_block_turn hopper_load_block_turn(const fa_backward_params &p, int y) {
+  const int x = static_cast<int>(blockIdx.x);
   if constexpr (!C::DQ_SEMAPHORE) return {x, y};
   const int others = (1 << p.heads_by_turns) - 1, n = (y & others) * static_cast<int>(gridDim.x) + x;
   return {n >> p.heads_by_turns, y - (y & others) + (n & others)};
+}
+template <class C> FA_DEVICE hopper_block_turn hopper_load_block_turn(const fa_backward_params &p) {
+  return hopper_load_block_turn<C>(p, static_cast<int>(blockIdx.y));
+}
+
+/* The first query head of the KV head's group. Where it takes some work it is worked out anew for each head, so that it takes no
+ * register meanwhile. */
+template <class C> FA_DEVICE int hopper_first_head(const fa_backward_params &p) {
+  const int y = static_cast<int>(blockIdx.y);
+  return hopper_load_block_turn<C>(p, C::DQ_SEMAPHORE ? opaque(y) : y).kv_head * p.forward.heads_per_kv;
 }
 
 /* What a block works on: one key block of one KV head. */

@@ -50,10 +50,10 @@ template <class C> FA_DEVICE void hopper_release_dq(unsigned n, int group, int t
   hopper_release(hopper_backward_all_barriers<C>::dq_full(group, n), thread);
 }
 
-/* The semaphore of a row tile. */
+/* The semaphore of a row tile: its number. */
 template <class C>
-FA_DEVICE unsigned *hopper_dq_semaphore_of(const fa_backward_params &p, int batch, int head, int tile) {
-  return p.dq_semaphore + workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_DQ_SEMAPHORE_ROWS;
+FA_DEVICE int hopper_dq_semaphore_of(const fa_backward_params &p, int batch, int head, int tile) {
+  return static_cast<int>(workspace_row<C::D>(p, batch, head, tile * C::BM) / FA_DQ_SEMAPHORE_ROWS);
 }
 
 /* True if key block + 1, which adds before this one, visits the row tile too. By the masks by position, the
@@ -76,7 +76,7 @@ FA_DEVICE void hopper_copy_dq(const fa_backward_params &p, int head, int tile, u
 template <class C>
 FA_DEVICE void hopper_add_group_dq(const fa_backward_params &p, int head, int tile, unsigned n, int group, int lane) {
   typedef hopper_backward_all_barriers<C> bar;
-  mbarrier_wait(bar::dq_full(group, n), static_cast<int>(n / 2 % 2));
+  mbarrier_wait(bar::dq_full(group, n), static_cast<int>(n / C::DQ_FULLS % 2));
   if (lane < 4) hopper_copy_dq<C>(p, head, tile, n, group, lane);
   sync_warp();
   if (lane == 0) mbarrier_arrive(bar::dq_empty(group, n));
@@ -88,11 +88,11 @@ template <class C>
 FA_DEVICE void hopper_add_dq_in_order(const fa_backward_params &p, int block, int head, int tile, unsigned n, int lane) {
   typedef hopper_backward_all_barriers<C> bar;
   const unsigned own_number = static_cast<unsigned>(block) + 1;
-  unsigned *const semaphore = hopper_dq_semaphore_of<C>(p, static_cast<int>(blockIdx.z), head, tile);
+  unsigned *const semaphore = p.dq_semaphore + hopper_dq_semaphore_of<C>(p, static_cast<int>(blockIdx.z), head, tile);
   if (lane == 0 && hopper_has_predecessor<C>(p, block, tile)) semaphore_wait(semaphore, own_number + 1);
   sync_warp();
   for (int group = 0; group < C::GROUPS; ++group)
-    mbarrier_wait(bar::dq_full(group, n), static_cast<int>(n / 2 % 2));
+    mbarrier_wait(bar::dq_full(group, n), static_cast<int>(n / C::DQ_FULLS % 2));
   if (lane < 4 * C::GROUPS) hopper_copy_dq<C>(p, head, tile, n, lane / 4, lane % 4);
   sync_warp();
   if (lane < C::GROUPS) mbarrier_arrive(bar::dq_empty(lane, n));
@@ -101,26 +101,32 @@ FA_DEVICE void hopper_add_dq_in_order(const fa_backward_params &p, int block, in
   if (lane == 0) semaphore_release(semaphore, own_number);
 }
 
-/* The warps that add, `which` of two: each has a group of its own or, in a deterministic call, every second step of both groups.
- * To wait for its turn, to add and to pass the turn on takes a warp longer than a step does. */
-template <class C> FA_DEVICE void hopper_backward_add_dq(const fa_backward_params &p, int which, int lane) {
-  const hopper_key_blocks<C> keys;
-  const int block = keys.block(p);
-  const bool ordered = C::DQ_SEMAPHORE && p.dq_semaphore;
-  if (!keys.is_there(p)) return;
+template <class C, bool ORDERED>
+FA_DEVICE void hopper_add_all_dq(const fa_backward_params &p, int which, int lane) {
+  const int block = hopper_key_blocks<C>().block(p);
   unsigned n = 0;
   FA_NO_UNROLL
   for (int i = 0; i < p.forward.heads_per_kv; ++i) {
-    const int head = hopper_load_block_turn<C>(p).kv_head * p.forward.heads_per_kv + i;
+    const int head = hopper_first_head<C>(p) + i;
     const block_range tiles = hopper_load_key_tile<C>(p, opaque(block)).blocks;
     FA_NO_UNROLL
     for (int tile = tiles.begin; tile < tiles.end; ++tile, ++n) {
-      if (!ordered)
+      if constexpr (!ORDERED)
         hopper_add_group_dq<C>(p, head, tile, n, which, lane);
       else if (static_cast<int>(n % 2) == which)
-        hopper_add_dq_in_order<C>(p, opaque(block), head, tile, n, lane);
+        hopper_add_dq_in_order<C>(p, opaque(block), opaque(head), opaque(tile), n, lane);
     }
   }
+}
+
+/* The warps that add, `which` of two: each has a group of its own or, in a deterministic call, every second step of both groups.
+ * To wait for its turn, to add and to pass the turn on takes a warp longer than a step does. */
+template <class C> FA_DEVICE void hopper_backward_add_dq(const fa_backward_params &p, int which, int lane) {
+  if (!hopper_key_blocks<C>().is_there(p)) return;
+  if constexpr (C::DQ_SEMAPHORE) {
+    if (p.dq_semaphore) return hopper_add_all_dq<C, true>(p, which, lane);
+  }
+  hopper_add_all_dq<C, false>(p, which, lane);
 }
 
 } // namespace fa

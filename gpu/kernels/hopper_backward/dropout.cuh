@@ -130,7 +130,7 @@ template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params 
     FA_NO_UNROLL
     for (int block = hopper_load_key_tile<C>(p, keys.block(p)).blocks.begin;
          block < hopper_load_key_tile<C>(p, opaque(keys.block(p))).blocks.end; ++block) {
-      hopper_drop_step<C>(p, pipe, keys.block(p), hopper_load_block_turn<C>(p).kv_head * f.heads_per_kv + opaque(n),
+      hopper_drop_step<C>(p, pipe, keys.block(p), hopper_first_head<C>(p) + opaque(n),
                           block, opaque(thread));
       pipe.next();
     }

@@ -34,7 +34,7 @@ FA_DEVICE void hopper_backward_mainloop(const fa_hopper_backward_params &p, pipe
   if constexpr (C::KV_IN_REGISTERS) hopper_load_kv_fragments<C>(kv_frag, group, thread);
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
-    const int head = hopper_load_block_turn<C>(p.b).kv_head * f.heads_per_kv + n;
+    const int head = hopper_first_head<C>(p.b) + n;
     const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, opaque(key_block)), head);
     FA_NO_UNROLL
     for (int i = tiles.begin(); i < tiles.end(); ++i) {

@@ -72,7 +72,7 @@ template <class C> FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_
     hopper_backward_load_kv<C>(p, hopper_load_key_tile<C>(p.b, keys.block(p.b)));
     FA_NO_UNROLL
     for (int n = 0; n < f.heads_per_kv; ++n) {
-      const int head = hopper_load_block_turn<C>(p.b).kv_head * f.heads_per_kv + n;
+      const int head = hopper_first_head<C>(p.b) + n;
       const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, keys.block(p.b)), head);
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) { /* keys are recomputed: there are few registers */
@@ -91,7 +91,7 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
   for (hopper_key_blocks<C> keys; keys.is_there(p); ++keys.n) {
     FA_NO_UNROLL
     for (int n = 0; n < f.heads_per_kv; ++n) {
-      const int head = hopper_load_block_turn<C>(p).kv_head * f.heads_per_kv + n;
+      const int head = hopper_first_head<C>(p) + n;
       const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p, keys.block(p)), head);
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) {
@@ -112,22 +112,22 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
  * and visits the same row tiles in the same order. So of all running blocks the one that started first waits
  * for none, and finishes. */
 template <class C> struct hopper_dq_order {
-  unsigned *first = nullptr, *second = nullptr; /* semaphores of their row tiles; NULL: no such step */
-  bool predecessor = false;                         /* whether the second step must wait */
-  unsigned n = 0;                               /* the second step's pipeline counter */
-  FA_DEVICE void pass(unsigned own_number) const {
+  int first = -1, second = -1; /* semaphores of their row tiles; -1: no such step */
+  bool predecessor = false;    /* whether the second step must wait */
+  unsigned n = 0;              /* the second step's pipeline counter */
+  FA_DEVICE void pass(const fa_backward_params &p, unsigned own_number) const {
     typedef hopper_backward_all_barriers<C> bar;
-    if (first) {
+    if (first >= 0) {
       mbarrier_wait(bar::dq_added(), static_cast<int>((n - 1) % 2));
-      semaphore_release(first, own_number);
+      semaphore_release(p.dq_semaphore + first, own_number);
     }
-    if (!second) return;
-    if (predecessor) semaphore_wait(second, own_number + 1);
+    if (second < 0) return;
+    if (predecessor) semaphore_wait(p.dq_semaphore + second, own_number + 1);
     mbarrier_arrive(bar::dq_ready());
   }
-  FA_DEVICE void next(unsigned *number, bool has_predecessor, unsigned its_n) {
+  FA_DEVICE void next(int semaphore, bool has_predecessor, unsigned its_n) {
     first = second;
-    second = number;
+    second = semaphore;
     predecessor = has_predecessor;
     n = its_n;
   }
@@ -139,19 +139,18 @@ template <class C> struct hopper_dq_order {
 template <class C> FA_DEVICE void hopper_backward_produce_ordered(const fa_backward_params &p, int lane) {
   const fa_attention_params &f = p.forward;
   const int block = hopper_key_blocks<C>().block(p), batch = static_cast<int>(blockIdx.z);
-  const unsigned own_number = static_cast<unsigned>(block) + 1;
   pipeline_state<C::STAGES> pipe;
   hopper_dq_order<C> order;
   if (!hopper_key_blocks<C>().is_there(p)) return;
   FA_NO_UNROLL
   for (int n = 0; n < f.heads_per_kv; ++n) {
-    const int head = hopper_load_block_turn<C>(p).kv_head * f.heads_per_kv + n;
+    const int head = hopper_first_head<C>(p) + n;
     const block_range tiles = hopper_load_key_tile<C>(p, opaque(block)).blocks;
     FA_NO_UNROLL
     for (int i = tiles.begin; i < tiles.end; ++i) {
       const auto pass = [&] {
         if (lane != 0) return;
-        order.pass(own_number);
+        order.pass(p, static_cast<unsigned>(block) + 1);
         order.next(hopper_dq_semaphore_of<C>(p, batch, head, i),
                    hopper_has_predecessor<C>(p, opaque(block), i), pipe.n);
       };
@@ -165,8 +164,8 @@ template <class C> FA_DEVICE void hopper_backward_produce_ordered(const fa_backw
     }
   }
   for (int i = 0; lane == 0 && i < 2; ++i) {
-    order.pass(own_number);
-    order.next(nullptr, false, order.n + 1);
+    order.pass(p, static_cast<unsigned>(block) + 1);
+    order.next(-1, false, order.n + 1);
   }
 }
 
