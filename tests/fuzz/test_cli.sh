@@ -575,6 +575,15 @@ expect exits 1
 expect says_failure '^FAIL thirteen  recorded .*o: 1 of 208 bad.*  worst: o\[0,12,0,0\].*  repro: .* check dumps/thirteen-.* --filter .\^thirteen\$.$'
 expect grep -q '"repro":	"fa-verify check dumps/' check.json
 
+# Of two cases of one name, whose text ends alike, both are kept.
+for keys in 20 21; do
+  echo '{ "fa_cases": 1, "cases": [ { "name": "alike", "seqlen_q": 13, "seqlen_k": '$keys', "head_dim": 16, "scale": 0.123456789012345 } ] }' >alike_$keys.json
+done
+run "$faulty" --cases alike_20.json alike_21.json --backend faulty:wrong_o --keep alike --report alike.json
+expect lines '^FAIL alike' 2
+expect test "$(ls alike | wc -l)" = 2
+expect grep -q '"device":	"CPU, one thread"' alike.json
+
 # For every family, with every kind of input tensor.
 cat >families.json <<EOF
 { "fa_cases": 1, "defaults": { "head_dim": 16, "seqlen_q": 13 }, "cases": [
