@@ -292,6 +292,9 @@ run env SLURM_ARRAY_TASK_ID=1 FA_SHARD_INDEX=0 FA_SHARD_TOTAL=5 "$verify" --case
 expect lines '^PASS five' 1
 
 # ---- random ----
+run "$verify" random --count 1 --shard 1/2 --backend ref-f32 --emit none.json # the other shard has it: none to draw ahead
+expect exits 4
+expect complains "nothing was judged"
 run "$verify" random --count 6 --seed 3 --backend ref-f32 --emit made.json
 cp out first
 run "$verify" random --count 6 --seed 3 --backend ref-f32 --jobs 1
