@@ -81,7 +81,8 @@ static fa_status run_launch(const fa_launch *l, const fa_tensors *t, const fa_ho
                                  .tape = opt->tape,
                                  .tape_bytes = opt->tape_bytes,
                                  .n_threads = opt->n_threads,
-                                 .overlaps = l->overlaps};
+                                 .overlaps = l->overlaps,
+                                 .adds_in_order = l->adds_in_order};
   const fa_status status = fa_simt_run(&launch, &report, err);
   if (status != FA_OK) return status;
   out->state = report.state;

@@ -261,6 +261,7 @@ void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device,
     x->params->n_splits = 1;
   }
   fa_hopper_launch_backward(call, k, x, p, main);
+  main->adds_in_order = takes_turns(call, k);
   out->name = "hopper_backward";
   out->is_hopper = true;
   fa_plan_blocks(out, k->block_m, k->block_n);

@@ -70,6 +70,7 @@ typedef struct fa_launch {
   unsigned cluster; /* blocks side by side in x that run together; 0: none */
   size_t shared_bytes;
   bool overlaps; /* waits itself for the launch before it, and may begin before that has ended */
+  bool adds_in_order; /* blocks take turns in adding to memory: every run sums in the same order */
   fa_mods mods;
   unsigned lacks; /* fa_trait: where expressions are compiled in, what the call has not */
   int n_maps; /* params begin with so many tensor maps; in each stands a fa_tensor_box, which the executor

@@ -221,7 +221,7 @@ void fa_simt_async_thread_end(fa_simt_block *b, bool last) {
     if (a->store[i].thread == me)
       fa_simt_violation(FA_SUBJECT_RACE, (fa_simt_place){"(end of the thread)", 0},
                         "the thread ends while its bulk store may still read shared memory");
-  fa_simt_bulk_make_sums(b);
+  fa_simt_bulk_make_sums(b, false);
   if (a->mmas[b->running->warp].n)
     fa_simt_violation(FA_SUBJECT_RACE, a->mmas[b->running->warp].v[0].at,
                       "the thread ends while this product is in flight: its wait is missing");

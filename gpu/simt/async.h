@@ -62,10 +62,10 @@ typedef struct fa_bulk_store {
   float *to; /* of an addition; NULL: a store */
 } fa_bulk_store;
 
-/* An addition that has read shared memory, and not yet been made. */
+/* An addition that has read shared memory, and has not been made or, where additions have an order, been waited for. */
 typedef struct fa_bulk_sum {
   int thread;
-  float *to, *x;
+  float *to, *x; /* x: NULL once it has been made */
   uint32_t n;
 } fa_bulk_sum;
 
@@ -160,8 +160,9 @@ void fa_simt_check_alive(const fa_simt_block *b, uint32_t offset, const char *wh
 
 /* bulk.c: bulk load i completes. */
 void fa_simt_bulk_arrive(fa_simt_block *b, int i);
-/* Makes the additions of the running thread that have read shared memory. */
-void fa_simt_bulk_make_sums(fa_simt_block *b);
+/* Makes the additions of the running thread that have read shared memory. waited_for: they are complete by the rules too,
+ * not by chance, which matters where additions have an order. */
+void fa_simt_bulk_make_sums(fa_simt_block *b, bool waited_for);
 
 /* async.c: bytes have been written, called by bulk.c. */
 void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes);

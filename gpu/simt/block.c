@@ -211,19 +211,23 @@ static void thread_main(void) {
   __builtin_unreachable();
 }
 
+fa_simt_dim fa_simt_block_at(const fa_simt_block *b, int64_t index, int thread) {
+  const fa_simt_dim g = b->launch->grid;
+  const int64_t across = g.x / (unsigned)b->n_ranks; /* clusters */
+  const unsigned rank = (unsigned)(thread / (b->n_threads / b->n_ranks));
+  return (fa_simt_dim){(unsigned)(index % across) * (unsigned)b->n_ranks + rank,
+                       (unsigned)(index / across % g.y), (unsigned)(index / (across * g.y))};
+}
+
 static void set_ids(fa_simt_block *b, fa_simt_thread *t, int64_t block_index) {
-  const fa_simt_dim g = b->launch->grid, d = b->launch->block;
-  const unsigned per_block = d.x * d.y * d.z, i = (unsigned)t->index % per_block,
-                 ranks = (unsigned)b->n_ranks;
-  const int64_t across = g.x / ranks; /* clusters */
+  const fa_simt_dim d = b->launch->block;
+  const unsigned per_block = d.x * d.y * d.z, i = (unsigned)t->index % per_block;
   t->ids.rank = (unsigned)t->index / per_block;
   t->ids.shared_base = t->ids.rank * FA_RANK_BYTES;
-  t->ids.grid_dim = g;
+  t->ids.grid_dim = b->launch->grid;
   t->ids.block_dim = d;
   t->ids.thread = (fa_simt_dim){i % d.x, i / d.x % d.y, i / (d.x * d.y)};
-  t->ids.block =
-      (fa_simt_dim){(unsigned)(block_index % across) * ranks + t->ids.rank,
-                    (unsigned)(block_index / across % g.y), (unsigned)(block_index / (across * g.y))};
+  t->ids.block = fa_simt_block_at(b, block_index, t->index);
 }
 
 /* The random state of one block: different for every seed and every block (splitmix64). Not 0, which means
@@ -250,6 +254,7 @@ void fa_simt_block_run(fa_simt_block *b, int64_t index) {
   b->report = (fa_simt_report){.state = FA_SUBJECT_OK};
   b->first_tick = b->barrier_tick = ++b->tick;
   b->unwritten.by = NULL;
+  b->waits = NULL;
   fa_simt_shared_reset(b);
   fa_simt_async_reset(b);
   for (int w = 0; w < b->n_warps; ++w) {

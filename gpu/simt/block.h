@@ -100,6 +100,8 @@ typedef struct fa_unwritten {
 
 struct fa_simt_async; /* async.h */
 struct fa_simt_grid;  /* run.c */
+struct fa_simt_order; /* order.h */
+struct fa_order_wait; /* order.c */
 
 typedef struct fa_simt_block {
   const fa_simt_launch *launch;
@@ -129,6 +131,8 @@ typedef struct fa_simt_block {
   uint64_t stay;               /* a mask for a random number: the warp goes on unless all these bits are 0 */
   size_t tape_at;              /* the next byte of the launch's tape */
   struct fa_simt_async *async; /* NULL until a function of device_sm90.h is called */
+  struct fa_simt_order *order; /* of all blocks of the launch; NULL: additions are made in any order */
+  const struct fa_order_wait *waits; /* with `order`: the block's waits for semaphores, the last one first */
   int last_range;              /* the range of the previous global access */
   fa_work work;                /* of all blocks that this host thread has run */
   fa_simt_report report;
@@ -159,8 +163,16 @@ static inline bool fa_simt_same_place(fa_simt_place a, fa_simt_place b) {
 }
 uint64_t fa_simt_random(fa_simt_block *b);
 
+/* Where in the grid a block is that runs as number `index`, alone or with its cluster; thread: one of its own. */
+fa_simt_dim fa_simt_block_at(const fa_simt_block *b, int64_t index, int thread);
+
+/* global.c: the range of an access; NULL: there is none. */
+const fa_simt_range *fa_simt_range_of(fa_simt_block *b, const void *p, size_t bytes);
+
 /* memory.c */
 void fa_simt_shared_reset(fa_simt_block *b);
+/* True if what a thread did at that tick comes before what the running thread does now. */
+bool fa_simt_ordered(const fa_simt_block *b, int thread, uint32_t tick);
 /* Checks a read of 16 bytes, called `what` in a report, and returns its address. */
 const void *fa_simt_shared_read16(fa_simt_block *b, uint32_t offset, const char *what, fa_simt_place at);
 

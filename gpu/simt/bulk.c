@@ -2,6 +2,7 @@
 #include "gpu/simt/async.h"
 
 #include "gpu/simt/add.h"
+#include "gpu/simt/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -161,27 +162,27 @@ void fa_simt_bulk_add(float *to, uint32_t shared, uint32_t bytes, fa_simt_place 
     fa_simt_violation(FA_SUBJECT_CRASH, at, "bulk addition of %u bytes from %u: not in sixteens", bytes,
                       shared);
   fa_simt_shared_begin_read(b, shared, bytes, "bulk addition", at);
-  for (uint32_t i = 0; i < bytes / 16; ++i) {
-    fa_simt_global(to + 4 * i, 16, false, at);
-    fa_simt_global(to + 4 * i, 16, true, at);
-  }
+  for (uint32_t i = 0; i < bytes / 16; ++i) fa_simt_global_add(to + 4 * i, 16, true, at);
   a->store = grow(a->store, a->n_stores, &a->store_capacity, sizeof *a->store);
   a->store[a->n_stores++] =
       (fa_bulk_store){.thread = b->running->index, .shared = shared, .bytes = bytes, .to = to};
 }
 
-/* Makes the thread's additions that have read shared memory. */
-void fa_simt_bulk_make_sums(fa_simt_block *b) {
+static void make_sum(fa_bulk_sum *s) {
+  for (uint32_t k = 0; s->x && k < s->n; ++k) fa_add_flushed(s->to + k, s->x[k]);
+  free(s->x);
+  s->x = NULL;
+}
+
+void fa_simt_bulk_make_sums(fa_simt_block *b, bool waited_for) {
   fa_simt_async *a = b->async;
   int kept = 0;
   for (int i = 0; i < a->n_sums; ++i) {
-    const fa_bulk_sum s = a->sum[i];
-    if (s.thread != b->running->index) {
-      a->sum[kept++] = s;
-      continue;
-    }
-    for (uint32_t k = 0; k < s.n; ++k) fa_add_flushed(s.to + k, s.x[k]);
-    free(s.x);
+    fa_bulk_sum s = a->sum[i];
+    const bool own = s.thread == b->running->index;
+    if (own) make_sum(&s);
+    if (own && waited_for && b->order) fa_simt_order_complete(b, s.to, s.n);
+    if (!own || (b->order && !waited_for)) a->sum[kept++] = s;
   }
   a->n_sums = kept;
 }
@@ -222,12 +223,12 @@ void fa_simt_tma_store_wait_read(int n_pending_groups) {
     n_done -= s.committed;
   }
   a->n_stores = kept;
-  if (b->rng && (fa_simt_random(b) >> 40 & 1) != 0) fa_simt_bulk_make_sums(b);
+  if (b->rng && (fa_simt_random(b) >> 40 & 1) != 0) fa_simt_bulk_make_sums(b, false);
 }
 
 void fa_simt_tma_store_wait(void) {
   fa_simt_tma_store_wait_read(0);
-  fa_simt_bulk_make_sums(fa_simt_current);
+  fa_simt_bulk_make_sums(fa_simt_current, true);
 }
 
 void fa_simt_fence_async(void) {

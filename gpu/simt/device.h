@@ -60,6 +60,9 @@ void fa_simt_cp_async_wait(int n_pending_groups); /* cp.async.wait_group n */
 
 /* Checks an access of the given size (aligned to it) and returns its address. */
 void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at);
+/* The same for floats that are added to, 16 bytes or fewer. asynchronous: the addition is complete when the thread has
+ * waited for it. */
+void *fa_simt_global_add(const void *p, size_t bytes, bool asynchronous, fa_simt_place at);
 /* Reports an address that nobody has written, as a read would; it is no access, and no work. */
 void fa_simt_expect_written(const void *p, size_t bytes, fa_simt_place at);
 /* Programmatic dependent launch (fa_simt_launch.overlaps). The wait counts for the thread, and for threads
@@ -68,7 +71,9 @@ void fa_simt_next_kernel_may_start(void);
 void fa_simt_wait_for_kernels_before(void);
 void *fa_simt_shared(uint32_t offset, size_t bytes, bool write, fa_simt_place at);
 
-/* Waits until *p is value; the caller has checked the access. A block may wait only for blocks before it. */
+/* Semaphores; the caller has checked the access. */
+void fa_simt_release_global(unsigned *p, unsigned value);
+/* Waits until *p is value. A block may wait only for blocks before it. */
 void fa_simt_wait_global(const unsigned *p, unsigned value, fa_simt_place at);
 
 /* ex2.approx.ftz.f32 within its documented error: correctly rounded to about 1 ulp, subnormals flushed. */

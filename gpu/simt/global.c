@@ -1,5 +1,5 @@
 /* Global memory as the kernel sees it: bounds, alignment, and reads of unwritten scratch memory. */
-#include "gpu/simt/block.h"
+#include "gpu/simt/order.h"
 
 static const fa_simt_range *find_range(fa_simt_block *b, const char *p, size_t bytes) {
   const fa_simt_launch *l = b->launch;
@@ -11,6 +11,10 @@ static const fa_simt_range *find_range(fa_simt_block *b, const char *p, size_t b
     }
   }
   return NULL;
+}
+
+const fa_simt_range *fa_simt_range_of(fa_simt_block *b, const void *p, size_t bytes) {
+  return find_range(b, p, bytes);
 }
 
 /* Reports an access outside all ranges; the message names the range with the nearest edge. */
@@ -69,6 +73,13 @@ void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) 
   if (r->written) track(b, r, p, bytes, write, at);
   *(write ? &b->work.stored : &b->work.loaded) += (int64_t)bytes;
   return (void *)(uintptr_t)p;
+}
+
+void *fa_simt_global_add(const void *p, size_t bytes, bool asynchronous, fa_simt_place at) {
+  fa_simt_global(p, bytes, false, at);
+  void *const to = fa_simt_global(p, bytes, true, at);
+  if (fa_simt_current->order) fa_simt_order_add(fa_simt_current, p, asynchronous, at);
+  return to;
 }
 
 void fa_simt_expect_written(const void *p, size_t bytes, fa_simt_place at) {

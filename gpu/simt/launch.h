@@ -10,6 +10,7 @@
  *   - races: two threads access the same shared word, one of them writes, and no barrier is between, in
  *     whatever order they happened to run;
  *   - scratch memory written by a kernel, accessed by one that may overlap it and has not waited for it;
+ *   - in launches whose additions must be in a fixed order: additions that no semaphore orders (order.h);
  *   - divergence and deadlock: a warp collective or barrier that threads reach differently, or not at all.
  * The first violation in the lowest block ends the launch; the report names the source line. */
 #ifndef FA_GPU_SIMT_LAUNCH_H
@@ -63,6 +64,8 @@ typedef struct fa_simt_launch {
   /* It may start before the preceding launch has ended (programmatic dependent launch), so a thread that
    * accesses what that one wrote must have waited for it. The executor starts it afterwards all the same. */
   bool overlaps;
+  /* Blocks add floats to the same memory in a fixed order, as in a deterministic call, and keep it by semaphores. */
+  bool adds_in_order;
 } fa_simt_launch;
 
 typedef struct fa_simt_report {

@@ -63,6 +63,10 @@ static bool ordered(const fa_simt_block *b, int thread, uint32_t tick, const fa_
   return warp == t->warp && tick < b->warps[warp].sync_tick;
 }
 
+bool fa_simt_ordered(const fa_simt_block *b, int thread, uint32_t tick) {
+  return ordered(b, thread, tick, b->running);
+}
+
 static void race(const char *what, const char *other, uint16_t place, uint32_t offset, fa_simt_place at) {
   const fa_simt_place *p = &fa_simt_current->place[place];
   fa_simt_violation(FA_SUBJECT_RACE, at,

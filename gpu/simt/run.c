@@ -1,5 +1,6 @@
 /* Runs a launch: host threads take blocks in order, and the violation with the lowest block number is
  * kept. */
+#include "gpu/simt/order.h"
 #include "gpu/simt/overlap.h"
 
 #include <pthread.h>
@@ -11,6 +12,7 @@ enum { MAX_THREADS = 256 };
 
 typedef struct fa_simt_grid {
   const fa_simt_launch *launch;
+  fa_simt_order *order; /* NULL: none is kept */
   int64_t n_blocks;
   _Atomic int64_t next;
   _Atomic int n_working;
@@ -46,6 +48,7 @@ static void *work(void *arg) {
     return NULL;
   }
   b.grid = g;
+  b.order = g->order;
   _Atomic int64_t *at = &g->at[atomic_fetch_add(&g->n_working, 1)];
   for (;;) {
     atomic_store(at, atomic_load(&g->next));
@@ -69,18 +72,25 @@ static bool all_before_ended(fa_simt_grid *g, int64_t index) {
   return true;
 }
 
+void fa_simt_release_global(unsigned *p, unsigned value) {
+  fa_simt_block *b = fa_simt_current;
+  if (b->order) fa_simt_order_release(b, p, value);
+  __atomic_store_n(p, value, __ATOMIC_RELEASE);
+}
+
 void fa_simt_wait_global(const unsigned *p, unsigned value, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
   for (;;) {
     const bool last_look = all_before_ended(b->grid, b->index);
     const unsigned is = __atomic_load_n(p, __ATOMIC_ACQUIRE);
-    if (is == value) return;
+    if (is == value) break;
     if (last_look)
       fa_simt_violation(FA_SUBJECT_DEADLOCK, at,
                         "waits until %u stands where %u does, and every block before this one has ended",
                         value, is);
     sched_yield();
   }
+  if (b->order) fa_simt_order_wait(b, p, value);
 }
 
 void fa_simt_next_kernel_may_start(void) {
@@ -115,6 +125,8 @@ fa_status fa_simt_run(const fa_simt_launch *l, fa_simt_report *out, fa_error *er
   fa_simt_grid g = {.launch = l,
                     .n_blocks = (int64_t)l->grid.x / (l->cluster ? l->cluster : 1) * l->grid.y * l->grid.z,
                     .lock = PTHREAD_MUTEX_INITIALIZER};
+  if (l->adds_in_order && !(g.order = fa_simt_order_make(l)))
+    return fa_fail(err, FA_ERR_MEMORY, "executor: the order of additions to %d buffers", l->n_ranges);
   g.stop = g.n_blocks;
   for (int i = 0; i <= MAX_THREADS; ++i) g.at[i] = INT64_MAX;
   pthread_t helper[MAX_THREADS];
@@ -127,6 +139,7 @@ fa_status fa_simt_run(const fa_simt_launch *l, fa_simt_report *out, fa_error *er
   work(&g);
   for (int i = 0; i < n_helpers; ++i) pthread_join(helper[i], NULL);
   pthread_mutex_destroy(&g.lock);
+  fa_simt_order_free(g.order);
   if (g.status != FA_OK && atomic_load(&g.next) < atomic_load(&g.stop))
     return fa_fail(err, g.status, "%s", g.error.text);
   fa_simt_end_launch(l, g.lets_next_start);

@@ -27,7 +27,7 @@ static int fault_line;
 
 static inline fa_simt_report launch(fa_simt_kernel kernel, uint64_t seed = 0, unsigned threads = N,
                                     size_t shared = 4096, fa_simt_dim grid = {1, 1, 1}, int n_threads = 1,
-                                    bool overlaps = false) {
+                                    bool overlaps = false, bool adds_in_order = false) {
   const fa_simt_range ranges[] = {
       {"in", (const char *)global_in, sizeof memory.in, false, nullptr},
       {"out", (const char *)global_out, sizeof memory.out, true, nullptr},
@@ -43,6 +43,7 @@ static inline fa_simt_report launch(fa_simt_kernel kernel, uint64_t seed = 0, un
   l.schedule_seed = seed;
   l.n_threads = n_threads;
   l.overlaps = overlaps;
+  l.adds_in_order = adds_in_order;
   fa_simt_report r;
   fa_error err;
   const fa_status status = fa_simt_run(&l, &r, &err);

@@ -201,13 +201,11 @@ FA_DEVICE uint32_t multiply2(uint32_t x, uint32_t y, f16 t) {
 }
 
 FA_DEVICE void atomic_add4(float *p, const float (&v)[4], FA_FROM) {
-  fa_simt_global(p, 16, false, FA_AT);
-  float *to = static_cast<float *>(fa_simt_global(p, 16, true, FA_AT));
+  float *to = static_cast<float *>(fa_simt_global_add(p, 16, false, FA_AT));
   for (int i = 0; i < 4; ++i) fa_add_flushed(to + i, v[i]);
 }
 FA_DEVICE void atomic_add(float *p, float x, FA_FROM) {
-  fa_simt_global(p, 4, false, FA_AT);
-  fa_add_flushed(static_cast<float *>(fa_simt_global(p, 4, true, FA_AT)), x);
+  fa_add_flushed(static_cast<float *>(fa_simt_global_add(p, 4, false, FA_AT)), x);
 }
 
 FA_DEVICE void atomic_add(uint64_t *p, uint64_t n, FA_FROM) {

@@ -32,7 +32,7 @@ FA_DEVICE void counter_store(unsigned *p, unsigned x) {
 }
 FA_DEVICE void semaphore_release(unsigned *p, unsigned x, FA_FROM) {
   fa_simt_expect_written(p, 4, FA_AT); /* others may have looked at it before: it has to have been cleared */
-  __atomic_store_n(static_cast<unsigned *>(fa_simt_global(p, 4, true, FA_AT)), x, __ATOMIC_RELEASE);
+  fa_simt_release_global(static_cast<unsigned *>(fa_simt_global(p, 4, true, FA_AT)), x);
 }
 FA_DEVICE void semaphore_wait(const unsigned *p, unsigned x, FA_FROM) {
   fa_simt_wait_global(static_cast<const unsigned *>(fa_simt_global(p, 4, false, FA_AT)), x, FA_AT);
