@@ -29,19 +29,19 @@ typedef struct page {
   addition last[PER_PAGE];
 } page;
 
-/* Only what searches write changes after a release was made. */
+/* Nothing of it changes once it was made, but for `next` and `search`. */
 typedef struct release {
   const unsigned *semaphore;
   unsigned value;
   uint32_t block;
   int thread;
-  uint32_t now;                      /* earlier than the release: what its thread did until this tick, */
-  uint32_t barrier_tick;             /* all threads before this one, */
-  const struct fa_order_wait *waits; /* (of the block until now, the last one first) */
+  const struct fa_order_wait *waits; /* of the block until then, the last one first */
   struct release *older;             /* of the same bucket */
   struct release *next;              /* to be searched */
   uint32_t search;                   /* the last one that came here */
-  uint32_t before[];                 /* and warps before these, then their first lanes */
+  /* What comes before it: what its thread did until tick `now`; all threads before barrier_tick; each warp before
+   * before[warp]; the first lane of each warp before before[n_warps + warp]. */
+  uint32_t now, barrier_tick, before[];
 } release;
 
 typedef struct fa_order_wait {
@@ -270,7 +270,7 @@ static bool search(fa_simt_block *b, const addition *a) {
   return found;
 }
 
-/* The block's last waits are for the block itself, as a rule, and need no search. */
+/* As a rule one of the block's last waits saw such a release itself, and nothing is to be searched. */
 static bool is_ordered(fa_simt_block *b, const addition *a) {
   for (const fa_order_wait *w = b->waits; w; w = w->older)
     if (releases(b->order, w->saw, a) && fa_simt_ordered(b, w->thread, w->tick)) return true;
