@@ -205,19 +205,20 @@ static fa_hopper_backward_params *make_backward_params(const fa_call *call, cons
   return NULL;
 }
 
-/* Blocks that add to dQ in turns need one accumulator. */
 static bool takes_turns(const fa_call *call, const fa_kernel *k) {
-  return call->a->deterministic && fa_hopper_backward_cluster(k) == 1 && !call->a->flex;
+  return call->a->deterministic && k->takes_turns;
 }
 
-/* Of how many KV heads, as a power of two, blocks are launched by turns (gpu/kernels/params/flash_backward.h). Processors become
- * free one after another, a block's steps apart in all; a block is ready for its turn two steps behind the one before it. */
+/* Of how many KV heads, as a power of two, blocks, or clusters of them, are launched by turns
+ * (gpu/kernels/params/flash_backward.h). Processors become free one after another, a block's steps apart in all; a block is ready
+ * for its turn two steps behind the one before it. */
 static int heads_by_turns(const fa_call *call, const fa_kernel *k) {
   const fa_attention *a = call->a;
+  const int64_t at_a_time = fa_blocks_of(call->n_processors, fa_hopper_backward_cluster(k));
   const int64_t steps =
       a->heads_kv > 0 ? fa_blocks_of(a->seqlen_q, k->block_m) * (a->heads_q / a->heads_kv) : 0;
   int log2 = 0;
-  while ((steps << log2) < 2 * call->n_processors && a->heads_kv % (2 << log2) == 0 && log2 < 16) ++log2;
+  while ((steps << log2) < 2 * at_a_time && a->heads_kv % (2 << log2) == 0 && log2 < 16) ++log2;
   return log2;
 }
 

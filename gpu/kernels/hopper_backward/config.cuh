@@ -15,7 +15,7 @@ enum { HOPPER_DROP_WARPS = 2 }; /* of the producers: the last ones, which work o
 /* VARLEN: sequences have their own lengths (cu_seqlens), or masked keys before or after the others
  * (leftpad_k, seqused_k). ORDERED: deterministic calls, in one of two ways: DQ_SEMAPHORE: blocks add to dQ in
  * a fixed order. SPLITS, for flex kernels, where no block knows which row tiles another one visits: a block
- * has several key blocks and an accumulator of its own. */
+ * (of those in clusters: a cluster) has several key blocks and an accumulator of its own. */
 template <kernel_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
 struct hopper_backward_kind : kernel_kind_traits<KIND_> {
   typedef typename hopper_mods_of<KIND_>::type MODS;
@@ -165,15 +165,19 @@ template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_attention_pa
 }
 
 /* Which of its KV head's blocks a block is, in the order in which they begin. In deterministic calls blocks of 2^heads_by_turns
- * heads are launched by turns, so that each begins some steps after the one that it waits for, and does not wait at its start. */
+ * heads are launched by turns, so that each begins some steps after the one that it waits for, and does not wait at its start.
+ * x, n_x, y: as in the grid, or of clusters. */
 struct hopper_block_turn {
   int x, kv_head;
 };
+FA_DEVICE hopper_block_turn hopper_turn_of(const fa_backward_params &p, int x, int n_x, int y) {
+  const int others = (1 << p.heads_by_turns) - 1, n = (y & others) * n_x + x;
+  return {n >> p.heads_by_turns, y - (y & others) + (n & others)};
+}
 template <class C> FA_DEVICE hopper_block_turn hopper_load_block_turn(const fa_backward_params &p, int y) {
   const int x = static_cast<int>(blockIdx.x);
   if constexpr (!C::DQ_SEMAPHORE) return {x, y};
-  const int others = (1 << p.heads_by_turns) - 1, n = (y & others) * static_cast<int>(gridDim.x) + x;
-  return {n >> p.heads_by_turns, y - (y & others) + (n & others)};
+  return hopper_turn_of(p, x, static_cast<int>(gridDim.x), y);
 }
 template <class C> FA_DEVICE hopper_block_turn hopper_load_block_turn(const fa_backward_params &p) {
   return hopper_load_block_turn<C>(p, static_cast<int>(blockIdx.y));

@@ -11,6 +11,7 @@ namespace fa {
 template <class C> static constexpr fa_kernel describe_pair() {
   fa_kernel k = describe_hopper<C>(FA_STEP_BY_KEYS, C::D - 63);
   k.ability.ordered = C::ORDERED;
+  k.takes_turns = C::DQ_SEMAPHORE;
   k.cluster = C::RANKS;
   return k;
 }

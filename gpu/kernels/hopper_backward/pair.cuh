@@ -18,8 +18,9 @@
  * both. That halves the loads, and the atomic additions, which would be the bottleneck: 64 KiB of them for
  * 10.5 MFLOP.
  *
- * In a deterministic call a cluster has a dQ accumulator of its own. Each of its four warpgroups owns some of
- * the columns and is alone in adding to them, pair of key blocks after pair.
+ * In a deterministic call clusters take turns in adding: pair_turns.cuh. With dropout or lists of row tiles, a cluster has a
+ * dQ accumulator of its own instead. Each of its four warpgroups owns some of the columns and is alone in adding to them, pair of
+ * key blocks after pair.
  *
  * Lists of row tiles (flex) are of the keys of a cluster, so that both blocks walk the same one. A tile is of one kind if all its
  * pairs with those keys are.
@@ -38,6 +39,7 @@
 #include "gpu/kernels/hopper_backward/main.cuh"
 #include "gpu/kernels/hopper_backward/pair_load.cuh"
 #include "gpu/kernels/hopper_backward/pair_scores.cuh"
+#include "gpu/kernels/hopper_backward/pair_turns.cuh"
 
 namespace fa {
 
@@ -71,7 +73,7 @@ FA_DEVICE void hopper_pair_atomic_add_dq(const fa_hopper_backward_params &p, con
   constexpr bool HAS_LAST = DV_GROUP == (C::D == 256); /* of rank 1 */
   const int first = hopper_pair_columns<C, DV_GROUP>::first(rank) / 8;
   const bool whole = rank == 0 || p.row_dim >= C::D;
-  const int own = C::ORDERED && p.b.deterministic ? static_cast<int>(blockIdx.x) / C::RANKS : 0;
+  const int own = C::SPLITS && p.b.deterministic ? static_cast<int>(blockIdx.x) / C::RANKS : 0;
   float *to = p.b.dq_accum + own * p.b.split_stride +
               workspace_row<C::D>(p.b, opaque(batch), head, row0 + thread / 32 * 16) * p.row_dim +
               first * 128 + thread % 32 * 4;
@@ -92,13 +94,15 @@ FA_DEVICE void hopper_pair_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STA
   hopper_pair_gemm_ds_k<C, DV_GROUP>(dq, pipe.stage(), cluster_rank());
 }
 
-/* When it is complete: releases its stage of both dS, and adds dQ to memory. */
+/* When it is complete: releases its stage of both dS, and adds dQ to memory when it is the block's turn. */
 template <class C, bool DV_GROUP, int TILES>
 FA_DEVICE void hopper_pair_finish_dq(const fa_hopper_backward_params &p, const float (&dq)[TILES][4],
                                      pipeline_state<C::STAGES> pipe, const hopper_pair_tile &at, int thread) {
   const int rank = cluster_rank();
   hopper_release_both(hopper_pair_barriers<C>::ds_empty(pipe.stage()), thread);
+  hopper_pair_dq_wait<C>(p.b, pipe);
   hopper_pair_atomic_add_dq<C, DV_GROUP>(p, dq, static_cast<int>(blockIdx.z), at.head, at.block * C::BM, rank, thread);
+  hopper_pair_dq_arrive<C>(p.b, thread);
 }
 
 /* Stores a warp's 16 keys of a gradient through shared memory. */
@@ -118,7 +122,7 @@ template <class C> FA_DEVICE void hopper_pair_release_keys(int thread) {
     tma_store_commit();
     tma_store_wait_read<0>();
   }
-  if constexpr (C::ORDERED) {
+  if constexpr (C::SPLITS) {
     sync_warp(); /* every lane is done with this key block */
     hopper_release(hopper_pair_barriers<C>::keys_empty(), thread);
   }
@@ -187,7 +191,7 @@ FA_DEVICE void hopper_pair_dv_mainloop(const fa_hopper_backward_params &p, pipel
     }
     hopper_pair_issue_dq<C, true>(dq, pipe);
     wgmma_wait<1>(dv);
-    if (C::ORDERED) hopper_release_both(bar::do_empty(hopper_pair_do_pipeline<C>(pipe)), hopper_pair_thread());
+    if (C::SPLITS) hopper_release_both(bar::do_empty(hopper_pair_do_pipeline<C>(pipe)), hopper_pair_thread());
     wgmma_wait<0>(dq);
     hopper_pair_finish_dq<C, true>(p, dq, pipe, at.tile(pipe), hopper_pair_thread());
     pipe.next();
@@ -270,7 +274,7 @@ FA_DEVICE void hopper_pair_dk_mainloop(const fa_hopper_backward_params &p, pipel
     }
     hopper_pair_issue_dq<C, false>(dq, pipe);
     wgmma_wait<1>(dk);
-    if (C::ORDERED) hopper_release_both(bar::q_empty(pipe.stage()), hopper_pair_thread());
+    if (C::SPLITS) hopper_release_both(bar::q_empty(pipe.stage()), hopper_pair_thread());
     wgmma_wait<0>(dq);
     hopper_pair_finish_dq<C, false>(p, dq, pipe, at.tile(pipe), hopper_pair_thread());
     pipe.next();
@@ -282,7 +286,7 @@ FA_DEVICE void hopper_pair_dk_mainloop(const fa_hopper_backward_params &p, pipel
   hopper_pair_release_keys<C>(hopper_pair_thread());
 }
 
-/* Grid: x over key blocks of the longest sequence in clusters of two or, deterministic, in clusters over dQ
+/* Grid: x over key blocks of the longest sequence in clusters of two or, in deterministic calls with SPLITS, in clusters over dQ
  * accumulators; y over KV heads, z over the batch. */
 template <class C> FA_DEVICE void hopper_backward_pair(const fa_hopper_backward_params &p) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
@@ -298,6 +302,9 @@ template <class C> FA_DEVICE void hopper_backward_pair(const fa_hopper_backward_
     if constexpr (C::APART) {
       if (thread / 32 == 1) hopper_pair_produce<C, false, true>(p, thread % 32);
     }
+    if constexpr (C::DQ_SEMAPHORE) {
+      if (thread / 32 == 2 && p.b.dq_semaphore) hopper_pair_take_turns<C>(p.b, thread % 32);
+    }
     if constexpr (C::DROPOUT) {
       if (thread >= 128 - 32 * HOPPER_DROP_WARPS) hopper_pair_drop<C>(p.b, thread);
     }
@@ -305,12 +312,12 @@ template <class C> FA_DEVICE void hopper_backward_pair(const fa_hopper_backward_
     registers_up<C::CONSUMER_REGISTERS>();
     pipeline_state<C::STAGES> pipe;
     FA_NO_UNROLL
-    for (hopper_pair_key_tiles<C> keys; keys.is_there(p.b.forward); ++keys.n) {
+    for (hopper_pair_key_tiles<C> keys; keys.is_there(p.b); ++keys.n) {
       if (group == 1)
         hopper_pair_dv_mainloop<C>(p, pipe, keys);
       else
         hopper_pair_dk_mainloop<C>(p, pipe, keys);
-      if (!C::ORDERED) break;
+      if (!C::SPLITS) break;
     }
   }
   cluster_sync(); /* the other block may still copy to this one, or arrive on its barriers */

@@ -23,12 +23,14 @@ struct hopper_backward_pair_config : hopper_backward_kind<KIND_, VARLEN_, ORDERE
   static constexpr int ROW_BYTES = BM * 4; /* of LSE; as much for delta */
   static constexpr int DROP_AT = ROWS_AT + STAGES * 2 * ROW_BYTES;
   static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT;
+  /* with dropout no warp is left that would take turns */
+  static constexpr bool DQ_SEMAPHORE = ORDERED_ && KIND_ != flex && !DROPS, SPLITS = ORDERED_ && !DQ_SEMAPHORE;
   static constexpr int DROP_BYTES = DROPS ? BM * BN / 8 : 0;        /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
   /* flex: which row tiles the last steps have. As many as there are from the one whose dQ is added to the one whose LSE is
    * loaded */
   static constexpr int FLEX_TILES_AT = SEQUENCE_AT + (VARLEN_ ? 16 : 0), FLEX_TILES = 4;
-  static constexpr int BARRIERS_AT = FLEX_TILES_AT + (KIND_ == flex ? 8 * FLEX_TILES : 0), N_BARRIERS = 13 * STAGES + 3;
+  static constexpr int BARRIERS_AT = FLEX_TILES_AT + (KIND_ == flex ? 8 * FLEX_TILES : 0), N_BARRIERS = 13 * STAGES + 5;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static constexpr bool APART =
       KIND_ != plain || VARLEN_ || ORDERED_; /* a producer warp for dO alone, with its registers */
@@ -74,7 +76,9 @@ template <class C> struct hopper_pair_barriers {
   FA_DEVICE static uint32_t do_arrived(int s) { return at(12, s); }
   FA_DEVICE static uint32_t keys_arrived() { return at(13, 0); }
   FA_DEVICE static uint32_t keys() { return at(13, 1); }
-  FA_DEVICE static uint32_t keys_empty() { return at(13, 2); } /* ORDERED only */
+  FA_DEVICE static uint32_t keys_empty() { return at(13, 2); } /* SPLITS only */
+  FA_DEVICE static uint32_t dq_ready() { return at(13, 3); }   /* the block may add to dQ */
+  FA_DEVICE static uint32_t dq_added() { return at(13, 4); }
   FA_DEVICE static void init() {
     FA_NO_UNROLL
     for (int s = 0; s < C::STAGES; ++s) {
@@ -95,6 +99,8 @@ template <class C> struct hopper_pair_barriers {
     mbarrier_init(keys_arrived(), 1);
     mbarrier_init(keys(), 1);
     mbarrier_init(keys_empty(), 8);
+    mbarrier_init(dq_ready(), 1);
+    mbarrier_init(dq_added(), 8);
     mbarrier_init_fence();
   }
 };
@@ -114,16 +120,26 @@ template <class C> FA_DEVICE bool hopper_pair_vote(bool x) {
   return C::VARLEN ? any_lane(x) : x;
 }
 
-/* The pairs of key blocks of a cluster: a single one, or with ORDERED those of its accumulator. */
+/* hopper_load_block_turn of a cluster. */
+template <class C> FA_DEVICE hopper_block_turn hopper_pair_load_turn(const fa_backward_params &p) {
+  const int x = opaque(static_cast<int>(blockIdx.x)) / C::RANKS, y = opaque(static_cast<int>(blockIdx.y));
+  if constexpr (!C::DQ_SEMAPHORE) return {x, y};
+  return hopper_turn_of(p, x, static_cast<int>(gridDim.x) / C::RANKS, y);
+}
+
+/* The pairs of key blocks of a cluster: a single one, or with SPLITS those of its accumulator. */
 template <class C> struct hopper_pair_key_tiles {
   int n = 0; /* the number of pairs before this one */
-  FA_DEVICE int block() const {
-    return opaque(static_cast<int>(blockIdx.x)) + (C::ORDERED ? opaque(n) * static_cast<int>(gridDim.x) : 0);
+  FA_DEVICE int block(const fa_backward_params &p) const {
+    const int x = opaque(static_cast<int>(blockIdx.x)), blocks = static_cast<int>(gridDim.x);
+    if constexpr (C::DQ_SEMAPHORE) /* from the last pair to the first */
+      return blocks - C::RANKS * (hopper_pair_load_turn<C>(p).x + 1) + x % C::RANKS;
+    return x + (C::SPLITS ? opaque(n) * blocks : 0);
   }
-  FA_DEVICE bool is_there(const fa_attention_params &f) const {
-    if (!C::ORDERED && n > 0) return false;
-    if (!C::ORDERED && !C::VARLEN) return true;
-    return hopper_pair_vote<C>(block() / C::RANKS * (C::RANKS * C::BN) < hopper_load_sequence<C>(f).len_k);
+  FA_DEVICE bool is_there(const fa_backward_params &p) const {
+    if (!C::SPLITS && n > 0) return false;
+    if (!C::SPLITS && !C::VARLEN) return true;
+    return hopper_pair_vote<C>(block(p) / C::RANKS * (C::RANKS * C::BN) < hopper_load_sequence<C>(p.forward).len_k);
   }
 };
 
@@ -136,10 +152,10 @@ FA_DEVICE int hopper_pair_thread() {
 template <class C>
 FA_DEVICE hopper_key_tile hopper_pair_load_key_tile(const fa_backward_params &p, hopper_pair_key_tiles<C> at) {
   const fa_attention_params &f = p.forward;
-  const int block = at.block(), first = block / C::RANKS * (C::RANKS * C::BN);
+  const int block = at.block(p), first = block / C::RANKS * (C::RANKS * C::BN);
   hopper_key_tile t;
   t.batch = opaque(static_cast<int>(blockIdx.z));
-  t.kv_head = opaque(static_cast<int>(blockIdx.y));
+  t.kv_head = hopper_pair_load_turn<C>(p).kv_head;
   t.key0 = block * C::BN;
   t.seq = hopper_load_sequence<C>(f);
   t.blocks = query_blocks<C>(f, t.seq, first, min_int(first + C::RANKS * C::BN, t.seq.len_k));

@@ -1,7 +1,8 @@
 /* The producers of gpu/kernels/hopper_backward/pair.cuh, which have few registers:
  *   one warp      loads K and V, Q, LSE and delta
  *   one warp      loads dO; in the plain kernel the first warp does
- *   two warps     compute which pairs (row, key) dropout keeps, in kernels with dropout */
+ *   two warps     compute which pairs (row, key) dropout keeps, in kernels with dropout
+ *   one warp      takes turns in adding to dQ, in kernels for deterministic calls without dropout: pair_turns.cuh */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_LOAD_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_LOAD_CUH
 
@@ -174,13 +175,12 @@ FA_DEVICE void hopper_pair_produce_listed(const fa_hopper_backward_params &p, pi
 template <class C, bool WITH_Q, bool WITH_DO>
 FA_DEVICE void hopper_pair_produce(const fa_hopper_backward_params &p, int lane) {
   typedef hopper_pair_barriers<C> bar;
-  const fa_attention_params &f = p.b.forward;
   int arrived = 0;
   if (WITH_Q && lane == 0)
     for (int i = 0; i < C::STAGES; ++i) mbarrier_arrive_expect(bar::other_full(i), C::DS_BYTES);
   pipeline_state<C::STAGES> pipe;
   FA_NO_UNROLL
-  for (hopper_pair_key_tiles<C> keys; keys.is_there(f); ++keys.n) {
+  for (hopper_pair_key_tiles<C> keys; keys.is_there(p.b); ++keys.n) {
     if (WITH_Q) {
       if (keys.n > 0) mbarrier_wait(bar::keys_empty(), (keys.n - 1) % 2);
       hopper_pair_load_kv<C>(p, keys, arrived, opaque(lane));
@@ -221,7 +221,7 @@ FA_DEVICE void hopper_pair_drop_step(const fa_backward_params &p, hopper_pair_dr
     hopper_drop_bits<1, 1, 1>(
         bits, p.forward,
         dropout_of(p.forward, static_cast<int>(blockIdx.z), at.head(p.forward), opaque(thread) % 32),
-        opaque(block) * (C::BM / 16), at.keys(p.forward).block() * HOPPER_DROP_WARPS + opaque(thread) / 32 % 2);
+        opaque(block) * (C::BM / 16), at.keys(p.forward).block(p) * HOPPER_DROP_WARPS + opaque(thread) / 32 % 2);
   const int me = opaque(thread), lane = me % 32, warp = me / 32 % 2;
   const pipeline_state<C::STAGES> pipe = at.pipe();
   mbarrier_wait(bar::drop_empty(pipe.stage()), pipe.phase() ^ 1);
@@ -235,7 +235,7 @@ FA_DEVICE void hopper_pair_drop_step(const fa_backward_params &p, hopper_pair_dr
 template <class C> FA_DEVICE void hopper_pair_drop(const fa_backward_params &p, int thread) {
   const fa_attention_params &f = p.forward;
   FA_NO_UNROLL
-  for (hopper_pair_drop_walk<C> at; at.keys(f).is_there(f); at.next_head()) {
+  for (hopper_pair_drop_walk<C> at; at.keys(f).is_there(p); at.next_head()) {
     FA_NO_UNROLL
     for (int block = hopper_pair_load_key_tile<C>(p, at.keys(f)).blocks.begin;
          block < hopper_pair_load_key_tile<C>(p, at.keys(f)).blocks.end; ++block) {

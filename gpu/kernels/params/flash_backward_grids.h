@@ -38,8 +38,9 @@
  * The caller need not initialise anything.
  *
  * Some main kernels are deterministic in another way: with one accumulator and dq_semaphore[heads_q][rows /
- * 64] at the end of the workspace, which prepare clears: 1 + the last key block that added to the tile of 64 rows. Key blocks add
- * in descending order.
+ * 32] at the end of the workspace, which prepare clears: 1 + the last key block that added to the tile of 64 rows, whose first
+ * semaphore that is. Key blocks add in descending order. In clusters of two, each block has one of the two semaphores, for its
+ * columns, and the number is that of the cluster.
  *
  * A gradient of the bias that is summed over the batch or the heads has two more launches: dbias_clear before
  * main, which then adds dS to accumulators, and dbias_convert after it. (If it is to be deterministic, or
@@ -54,7 +55,7 @@
 
 #define FA_BACKWARD_THREADS 256 /* of every kernel but some of the main ones */
 #define FA_DBIAS_CLEARED 16384  /* floats that one block of dbias_clear clears */
-#define FA_DQ_SEMAPHORE_ROWS 64
+#define FA_DQ_SEMAPHORE_ROWS 32
 #define FA_DBIAS_PADDED 128     /* a multiple of every main kernel's tile */
 
 #if defined(__CUDACC__)

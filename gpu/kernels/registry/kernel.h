@@ -132,6 +132,7 @@ typedef struct fa_kernel {
   int cluster;              /* blocks side by side in x that run together, at most where any number may; 1: no clusters */
   int blocks_per_processor; /* that an H100 holds at a time; 0: nobody asks */
   int subtracts_first;      /* backward: the LSE, before anything is scaled to base 2 */
+  int takes_turns;          /* backward: blocks of a deterministic call add to one accumulator, in a fixed order */
   fa_dtype parts_dtype;     /* of a merge: of the parts that it merges */
 } fa_kernel;
 
