@@ -304,6 +304,7 @@ template <class C> FA_DEVICE void hopper_backward_pair(const fa_hopper_backward_
     }
     if constexpr (C::DQ_SEMAPHORE) {
       if (thread / 32 == 2 && p.b.dq_semaphore) hopper_pair_take_turns<C>(p.b, thread % 32);
+      if (thread / 32 == 3 && p.b.dq_semaphore) hopper_pair_pass_turns<C>(p.b, thread % 32);
     }
     if constexpr (C::DROPOUT) {
       if (thread >= 128 - 32 * HOPPER_DROP_WARPS) hopper_pair_drop<C>(p.b, thread);

@@ -23,7 +23,7 @@ struct hopper_backward_pair_config : hopper_backward_kind<KIND_, VARLEN_, ORDERE
   static constexpr int ROW_BYTES = BM * 4; /* of LSE; as much for delta */
   static constexpr int DROP_AT = ROWS_AT + STAGES * 2 * ROW_BYTES;
   static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT;
-  /* with dropout no warp is left that would take turns */
+  /* with dropout no warps are left that would take turns */
   static constexpr bool DQ_SEMAPHORE = ORDERED_ && KIND_ != flex && !DROPS, SPLITS = ORDERED_ && !DQ_SEMAPHORE;
   static constexpr int DROP_BYTES = DROPS ? BM * BN / 8 : 0;        /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
@@ -99,7 +99,7 @@ template <class C> struct hopper_pair_barriers {
     mbarrier_init(keys_arrived(), 1);
     mbarrier_init(keys(), 1);
     mbarrier_init(keys_empty(), 8);
-    mbarrier_init(dq_ready(), 1);
+    mbarrier_init(dq_ready(), 2); /* who takes turns, and who passes them on */
     mbarrier_init(dq_added(), 8);
     mbarrier_init_fence();
   }

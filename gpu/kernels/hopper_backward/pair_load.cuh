@@ -2,7 +2,7 @@
  *   one warp      loads K and V, Q, LSE and delta
  *   one warp      loads dO; in the plain kernel the first warp does
  *   two warps     compute which pairs (row, key) dropout keeps, in kernels with dropout
- *   one warp      takes turns in adding to dQ, in kernels for deterministic calls without dropout: pair_turns.cuh */
+ *   two warps     take turns in adding to dQ, in kernels for deterministic calls without dropout: pair_turns.cuh */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_LOAD_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_LOAD_CUH
 

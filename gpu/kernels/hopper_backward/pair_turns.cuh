@@ -1,7 +1,7 @@
 /* The order in which clusters of gpu/kernels/hopper_backward/pair.cuh add to dQ in a deterministic call: from the last keys to
  * the first. The four warpgroups of a cluster add to columns of their own, and its blocks take turns without each other: there
- * is a semaphore for either half of the columns. A warp of the producers takes a block's turns and passes them on, so that the
- * consumers wait for no memory. */
+ * is a semaphore for either half of the columns. Two warps of the producers take a block's turns and pass them on, so that the
+ * consumers wait for no memory: one warp would take longer than a step to do both. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_TURNS_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PAIR_TURNS_CUH
 
@@ -27,32 +27,48 @@ template <class C> FA_DEVICE bool hopper_pair_has_predecessor(const fa_backward_
   return tiles.begin <= tile && tile < tiles.end;
 }
 
-/* Step n: from when it is the block's turn until its consumers have added. There is no deadlock: a cluster waits only for one that
- * started earlier and visits the same row tiles in the same order. One lane. */
-template <class C>
-FA_DEVICE void hopper_pair_take_turn(const fa_backward_params &p, hopper_pair_key_tiles<C> keys,
-                                     const hopper_pair_tile &at, unsigned n) {
-  typedef hopper_pair_barriers<C> bar;
-  const int next = keys.block(p) / C::RANKS + 1; /* also the number that this cluster leaves, as they begin with 1 */
-  unsigned *const semaphore = hopper_pair_semaphore_of<C>(p, at);
-  if (hopper_pair_has_predecessor<C>(p, next, at.block)) semaphore_wait(semaphore, static_cast<unsigned>(next) + 1);
-  mbarrier_arrive(bar::dq_ready());
-  mbarrier_wait(bar::dq_added(), static_cast<int>(n % 2));
-  semaphore_release(semaphore, static_cast<unsigned>(next));
-}
-
-/* All of a block's turns, by a warp. */
-template <class C> FA_DEVICE void hopper_pair_take_turns(const fa_backward_params &p, int lane) {
+/* Which steps a block has turns for, one lane at a time: turn(at, n) for step n. */
+template <class C, class F>
+FA_DEVICE void hopper_pair_each_turn(const fa_backward_params &p, int lane, const F &turn) {
   const hopper_pair_key_tiles<C> keys;
   if (!keys.is_there(p)) return;
   pipeline_state<C::STAGES> pipe;
   hopper_pair_walk<C> at(p.forward, hopper_pair_load_key_tile<C>(p, keys));
   FA_NO_UNROLL
   while (at.is_there(hopper_pair_load_key_tile<C>(p, keys))) {
-    if (lane == 0) hopper_pair_take_turn<C>(p, keys, at.tile(pipe), pipe.n);
+    if (lane == 0) turn(at.tile(pipe), static_cast<int>(pipe.n % 2));
     pipe.next();
     at = at.after(hopper_pair_load_key_tile<C>(p, keys));
   }
+}
+
+/* The number that a cluster leaves in the semaphores: from 1 on. */
+template <class C> FA_DEVICE int hopper_pair_number(const fa_backward_params &p) {
+  return hopper_pair_key_tiles<C>().block(p) / C::RANKS + 1;
+}
+
+/* A warp that takes the turns. It is a step ahead: the next turn is taken while the consumers add. There is no deadlock: a cluster
+ * waits only for one that started earlier and visits the same row tiles in the same order. */
+template <class C> FA_DEVICE void hopper_pair_take_turns(const fa_backward_params &p, int lane) {
+  typedef hopper_pair_barriers<C> bar;
+  hopper_pair_each_turn<C>(p, lane, [&](const hopper_pair_tile &at, int phase) {
+    const int next = hopper_pair_number<C>(p);
+    if (hopper_pair_has_predecessor<C>(p, next, at.block))
+      semaphore_wait(hopper_pair_semaphore_of<C>(p, at), static_cast<unsigned>(next) + 1);
+    mbarrier_wait(bar::dq_ready(), phase ^ 1); /* the step before has begun to add */
+    mbarrier_arrive(bar::dq_ready());
+  });
+}
+
+/* A warp that passes them on. The consumers add no more before it has seen that they have added. */
+template <class C> FA_DEVICE void hopper_pair_pass_turns(const fa_backward_params &p, int lane) {
+  typedef hopper_pair_barriers<C> bar;
+  if (lane == 0) mbarrier_arrive(bar::dq_ready());
+  hopper_pair_each_turn<C>(p, lane, [&](const hopper_pair_tile &at, int phase) {
+    mbarrier_wait(bar::dq_added(), phase);
+    mbarrier_arrive(bar::dq_ready());
+    semaphore_release(hopper_pair_semaphore_of<C>(p, at), static_cast<unsigned>(hopper_pair_number<C>(p)));
+  });
 }
 
 /* Around the additions of a step's dQ, by the consumers: waits until it is the block's turn, and says that all are made. */
