@@ -246,14 +246,14 @@ fa_status fa_report_init(fa_report *r, const fa_report_head *head, fa_error *err
   cJSON *host = cJSON_AddObjectToObject(root, "host");
   for (const fa_report_pair *p = head->host; p && p->key; ++p)
     cJSON_AddStringToObject(host, p->key, p->value);
-  cJSON_AddStringToObject(root, "command", head->command);
-  cJSON_AddStringToObject(root, "started", started);
+  const bool begun = cJSON_AddStringToObject(root, "command", head->command) &&
+                     cJSON_AddStringToObject(root, "started", started); /* which a journal begins with */
   cJSON_AddNumberToObject(root, "seconds", 0);
   cJSON_AddObjectToObject(root, "summary");
   cJSON_AddObjectToObject(root, "kernels");
   r->failures = cJSON_AddArrayToObject(root, "failures");
   r->cases = cJSON_AddArrayToObject(root, "cases");
-  if (!r->cases) return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
+  if (!begun || !r->failures || !r->cases) return fa_fail(err, FA_ERR_MEMORY, "report: out of memory");
   return FA_OK;
 }
 

@@ -149,10 +149,51 @@ static void test_resumed(void) {
   forget(&a);
 }
 
+/* The report of a run and its journal, which say of what they are: both are begun, or there is no memory for them. What was made by then
+ * is left to the process, which ends. */
+static fa_status begin_report(fa_session *s, long fail_after, bool *unused) {
+  fa_error err = {""};
+  int code = -1;
+  guarded_fail_after(fail_after);
+  fa_status status = fa_report_start(&s->report, s->cli, &s->choice[0], &err);
+  if (status == FA_OK) status = fa_session_open_journal(s, &code, &err);
+  *unused = guarded_waits();
+  guarded_fail_after(-1);
+  CHECK_MSG(status == FA_OK || strstr(err.text, "out of memory"), "%s", err.text);
+  CHECK(status != FA_OK || (s->run && s->report.require && s->journal.path && code == -1));
+  fa_journal_close(&s->journal, true, NULL);
+  return status;
+}
+
+static void test_begin_report(void) {
+  static fa_session s;
+  char name[] = "/tmp/fa-test-session-XXXXXX";
+  asked a = ask();
+  const int fd = mkstemp(name);
+  fa_error err = {""};
+  bool unused = false;
+  a.cli.report = name, a.cli.require = "all";
+  for (long i = 0; i < 1000 && !unused; ++i) {
+    const long before = guarded_live();
+    REQUIRE(fa_session_open(&s, &a.cli) == 0);
+    s.source = (fa_source){.list = &a.list, .origin = a.origins};
+    REQUIRE(fa_session_select(&s, a.list.n, &err) == FA_OK);
+    const fa_status status = begin_report(&s, i, &unused);
+    CHECK(!unused || status == FA_OK);
+    fa_session_free(&s);
+    CHECK_MSG(!unused || guarded_live() == before, "%ld blocks before, %ld after", before, guarded_live());
+  }
+  CHECK(unused);
+  REQUIRE(close(fd) == 0 && unlink(name) == 0);
+  a.cli.report = NULL, a.cli.require = NULL;
+  forget(&a);
+}
+
 int main(void) {
   cJSON_InitHooks(&(cJSON_Hooks){malloc, free}); /* a library of its own would take its memory elsewhere */
   test_begin(false, 2);
   test_begin(true, 8);
   test_resumed();
+  test_begin_report();
   return check_done();
 }
