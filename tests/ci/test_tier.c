@@ -176,6 +176,13 @@ static void test_exact_cost(void) {
     p->backward = backward;
     CHECK_MSG(fabs(fa_tier_cost("ref-f32", &c) - want) < 1e-12, "%.9g, not %.9g", fa_tier_cost("ref-f32", &c),
               want);
+    for (c.repeat = 1; c.repeat < 6; ++c.repeat) { /* a case is run twice unless it says otherwise */
+      const double more = c.repeat == 1 ? 0 : (double)c.repeat / 2 - 1,
+                   now = want + more * (2e-4 + run / 1.5e9);
+      CHECK_MSG(fabs(fa_tier_cost("ref-f32", &c) - now) < 1e-12, "%lld runs: %.9g, not %.9g",
+                (long long)c.repeat, fa_tier_cost("ref-f32", &c), now);
+    }
+    c.repeat = 2;
   }
   fa_case_free(&c);
 }

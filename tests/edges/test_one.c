@@ -7,6 +7,7 @@
 #include "fuzz/one/parts.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/untrusted/rules.h"
+#include "tests/edges/taken.h"
 #include "tests/held/case_of.h"
 
 #include <math.h>
@@ -18,7 +19,8 @@ static struct {
   fa_status status;
   fa_tensor_id wrong; /* all of it is multiplied, and its first element changed by so much */
   double factor, by;
-  bool gap, leaves_out_lse, races_again; /* the second run races */
+  bool gap, leaves_out_lse, leaves_out_o;
+  bool races_again;                      /* the second run races */
   bool unwritten;                        /* the first element of O is left as it was */
   bool replaces_infinity;                /* in an LSE, by 1 */
   bool late;                             /* it finds when it has run that it cannot */
@@ -77,7 +79,8 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
     change(&t->t[told.wrong]);
   if (told.n_odd > 0) --told.n_odd;
   if (told.gap) memset(o->data + (int64_t)fa_dtype_size(o->dtype) * o->shape[3], 0, 2);
-  if (told.leaves_out_lse) out->left_out = FA_TENSOR_BIT(FA_T_LSE);
+  if (told.leaves_out_lse) out->left_out |= FA_TENSOR_BIT(FA_T_LSE);
+  if (told.leaves_out_o) out->left_out |= FA_TENSOR_BIT(FA_T_O);
   return told.late ? fa_fail(err, FA_ERR_UNSUPPORTED, "it is over") : status;
 }
 
@@ -232,6 +235,65 @@ static void test_right_and_wrong(void) {
   CHECK(n_wrong > 0 && n_wrong < result.n_verdicts);
   CHECK(run_with(SMALL, (fa_run_config){.maps = false}) == FA_OK && result.state == FA_FAIL && n_maps() == 0);
   told.by = 0;
+}
+
+/* A law that calls are alike is asked of three at least. */
+static void test_repeated(void) {
+  for (int repeat = 1; repeat <= 5; ++repeat) {
+    char text[200];
+    snprintf(text, sizeof text, "{\"law\":\"repeat\",\"seqlen_q\":3,\"head_dim\":8,\"repeat\":%d}", repeat);
+    told.asked.n = 0;
+    CHECK(run_with(text, (fa_run_config){0}) == FA_OK && result.state == FA_PASS);
+    CHECK_MSG(told.asked.n == (repeat > 3 ? repeat : 3), "%d: %d runs", repeat, told.asked.n);
+  }
+}
+
+#define RETURNS_AMAX                                                                                         \
+  "{\"seqlen_q\":9,\"seqlen_k\":140,\"backward\":false,\"quantized\":{\"queries\":true,\"amax\":true}}"
+
+/* The largest O that is returned has to be that of the O beside it, within its rounding; where there is none, the reference's, within
+ * its bound, which is wider. */
+static void test_amax(void) {
+  static const struct {
+    bool leaves_out_o;
+    double factor;
+    bool right;
+  } rows[] = {
+      {false, 1, true}, {false, 1.0002, false}, {true, 1, true}, {true, 1.0002, true}, {true, 1.005, false}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    told.wrong = FA_T_AMAX_O, told.factor = rows[i].factor, told.leaves_out_o = rows[i].leaves_out_o;
+    CHECK(run_with(RETURNS_AMAX, (fa_run_config){0}) == FA_OK);
+    CHECK_MSG(result.state == (rows[i].right ? FA_PASS : FA_FAIL) &&
+                  result.n_verdicts == (rows[i].leaves_out_o ? 3 : 4),
+              "%zu: %s: %s, %d outputs", i, fa_state_name(result.state), result.reason, result.n_verdicts);
+  }
+  told.factor = 1, told.leaves_out_o = false;
+}
+
+/* An O that is not delivered may hold anything, and the largest is not looked for there. */
+static void test_amax_alone(void) {
+  const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
+  const int64_t first[FA_MAX_RANK] = {0};
+  const fa_run_options forward = {.passes = FA_PASS_FORWARD, .n_threads = 1};
+  fa_contract no_o;
+  fa_tensors in, got;
+  fa_error err = {""};
+  fa_outcome out = {0};
+  fa_contract_init(&no_o);
+  no_o.outputs &= ~FA_TENSOR_BIT(FA_T_O);
+  const fa_judge_config config = {.profile = &f32, .n_threads = 1, .contract = &no_o};
+  fa_case c = case_of(RETURNS_AMAX, &in);
+  REQUIRE(fa_tensors_clone(&got, &in, &err) == FA_OK);
+  REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &got, &forward, &out, &err) == FA_OK);
+  fa_tensor_set(&got.t[FA_T_O], first, 100);
+  fa_result_free(&result);
+  fa_result_init(&result);
+  CHECK_MSG(fa_judge(&c.problem, &in, &got, &config, &result, &err) == FA_OK, "%s", err.text);
+  CHECK_MSG(result.state == FA_UNTESTED && result.n_verdicts == 3, "%s, %d outputs",
+            fa_state_name(result.state), result.n_verdicts);
+  fa_tensors_free(&in);
+  fa_tensors_free(&got);
+  fa_case_free(&c);
 }
 
 /* ---- layers ---- */
@@ -487,6 +549,24 @@ static void test_confirm(void) {
   told.factor = 1;
 }
 
+static void *confirm(void *text) {
+  for (int k = 0; k < 40; ++k) {
+    told.n_odd = 2;
+    CHECK(run_with(text, (fa_run_config){0}) == FA_OK && result.state == FA_PASS);
+  }
+  return NULL;
+}
+
+/* Another seed's run keeps no memory. */
+static void test_confirm_kept(void) {
+  static char text[] = "{\"dtype\":\"f32\",\"seqlen_q\":64,\"head_dim\":64,\"backward\":false}";
+  told.wrong = FA_T_O, told.factor = 1 + 0x1p-16;
+  const long long kept = bytes_kept(confirm, text);
+  CHECK_MSG(kept < 500, "%lld bytes are kept", kept);
+  told.n_odd = -1;
+  told.factor = 1;
+}
+
 /* ---- who judges, and how long ---- */
 
 /* The time of a stage that comes twice is that of both. */
@@ -510,6 +590,9 @@ int main(void) {
   test_schedules();
   test_ends();
   test_right_and_wrong();
+  test_repeated();
+  test_amax();
+  test_amax_alone();
   test_layers();
   test_unwritten();
   test_promised();
@@ -521,6 +604,7 @@ int main(void) {
   test_recorded_empty();
   test_settle();
   test_confirm();
+  test_confirm_kept();
   test_stages();
   fa_result_free(&result);
   return check_done();

@@ -9,9 +9,10 @@
 #include <string.h>
 
 /* What the subject does: the first and the third run are the case's, the second is the trap. */
-static enum { RIGHT, REMEMBERS, ODD, RACES, REFUSES } way;
+static enum { RIGHT, REMEMBERS, SAME, ODD, RACES, REFUSES } way;
 static double factor;     /* of O in the second run, which is ODD; in any run of one that is RIGHT */
-static fa_tensors answer; /* of the second run */
+static fa_tensors answer; /* of the second run, which is all later ones', or SAME: of the first */
+static bool leaves_lse;   /* it is not delivered, and holds anything */
 static int n_runs;
 static fa_result result;
 
@@ -25,8 +26,9 @@ static void multiply(const fa_tensor *t, double by, double more) {
 
 static void remember(const fa_tensors *t, unsigned passes) {
   fa_error err;
-  if (n_runs == 2) REQUIRE(fa_tensors_clone(&answer, t, &err) == FA_OK);
-  for (int id = 0; n_runs == 3 && id < FA_T_COUNT; ++id)
+  const int first = way == SAME ? 1 : 2;
+  if (n_runs == first) REQUIRE(fa_tensors_clone(&answer, t, &err) == FA_OK);
+  for (int id = 0; n_runs > first && id < FA_T_COUNT; ++id)
     if (fa_tensors_written_by(passes) >> id & 1 && t->t[id].data) fa_tensor_copy(&t->t[id], &answer.t[id]);
 }
 
@@ -34,7 +36,11 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
                      fa_outcome *out, fa_error *err) {
   const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
   ++n_runs;
-  if (way == REMEMBERS) remember(t, opt->passes);
+  if (way == REMEMBERS || way == SAME) remember(t, opt->passes);
+  if (leaves_lse) {
+    multiply(&t->t[FA_T_LSE], 0, n_runs);
+    out->left_out = FA_TENSOR_BIT(FA_T_LSE);
+  }
   if (way == ODD) multiply(&t->t[FA_T_O], n_runs == 2 ? factor : 1, n_runs == 1 || n_runs == 3);
   if (way == RACES && n_runs == 2) {
     out->state = FA_SUBJECT_RACE;
@@ -99,6 +105,30 @@ static void test_answered_from_memory(void) {
   fa_tensors_free(&answer);
 }
 
+/* What is not delivered may differ, and what is delivered is the other call's answer all the same. */
+static void test_answered_without_lse(void) {
+  const fa_rules rules = with_a_trap();
+  way = REMEMBERS, leaves_lse = true;
+  judge("{\"seqlen_q\":3,\"head_dim\":8}", &rules);
+  CHECK_MSG(strcmp(result.reason, "the case once more: answered as for other data") == 0, "%s: %s",
+            fa_state_name(result.state), result.reason);
+  fa_tensors_free(&answer);
+  leaves_lse = false;
+}
+
+/* Who answers such a call with the case's own answer is told so, beside what is wrong with it. */
+static void test_answered_as_before(void) {
+  static const char text[] = "{\"seqlen_q\":3,\"head_dim\":8}",
+                    begins[] = "trap element: answered as for other data (";
+  const fa_rules rules = with_a_trap();
+  way = SAME;
+  judge(text, &rules);
+  CHECK_MSG(result.state == FA_FAIL && strncmp(result.reason, begins, strlen(begins)) == 0 &&
+                strstr(result.reason, "elements out of bounds)"),
+            "%s: %s", fa_state_name(result.state), result.reason);
+  fa_tensors_free(&answer);
+}
+
 /* What such a call came to is said with its reason. */
 static void test_reason(void) {
   const fa_rules rules = with_a_trap();
@@ -158,6 +188,8 @@ static void test_odd_beside_wrong(void) {
 
 int main(void) {
   test_answered_from_memory();
+  test_answered_without_lse();
+  test_answered_as_before();
   test_reason();
   test_refused();
   test_fresh();

@@ -102,9 +102,11 @@ static void test_none(void) {
   fa_process_slots_release(&turns, -1);
   fa_process_slots_free(&turns);
   turns = (fa_process_slots){.fd = STDIN_FILENO, .n = 1}; /* not writable, so it cannot be locked */
+  const fa_process_slots unmade = {.fd = -1};             /* as a run in one process has them */
   const double start = fa_seconds_now();
   REQUIRE(freopen("/dev/null", "r", stdin) != NULL);
   CHECK(fa_process_slots_acquire(&turns, 60) < 0 && fa_seconds_now() - start < 30);
+  CHECK(fa_process_slots_acquire(&unmade, 60) < 0 && fa_seconds_now() - start < 30);
 }
 
 /* ---- opening a device ---- */
