@@ -150,7 +150,41 @@ static void test_amax(void) {
   free_subject(&s);
 }
 
+/* ---- memory ---- */
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+static struct {
+  size_t size;
+  int after;
+} refused = {0, -1}; /* a block of this size, after so many others of it; -1: none */
+
+void *__wrap_malloc(size_t n) {
+  if (refused.after >= 0 && n == refused.size && refused.after-- == 0) return NULL;
+  return __real_malloc(n);
+}
+
+/* Without memory for what it has found the judge is not called a liar. */
+static void test_no_memory(size_t size, int n) {
+  for (int k = 0; k < n; ++k) {
+    fa_error err = {""};
+    refused.size = size, refused.after = k;
+    const fa_status status = fa_canary_try_known(machine_that(NOTHING), &err);
+    CHECK_MSG(status == FA_ERR_MEMORY && strcmp(err.text, "out of memory") == 0, "%d of %zu: %d, %s", k, size,
+              (int)status, err.text);
+    CHECK(refused.after == -1);
+  }
+}
+
+/* One call in 256, whichever. */
+static void test_due(void) {
+  int n = 0;
+  for (int i = 0; i < 25600; ++i) n += fa_canary_is_due();
+  CHECK_MSG(n > 40 && n < 200, "%d of 25,600", n);
+}
+
 int main(void) {
+  test_due();
   the.honest = fa_judge_machine_host_new(NULL, 0);
   REQUIRE(the.honest);
   test_known(NOTHING, NULL);
@@ -163,6 +197,8 @@ int main(void) {
   test_honest("everything", 20);
   test_honest("sinks", 12);
   test_amax();
+  test_no_memory(sizeof(fa_judge_trial), 2); /* of outputs as they are, and with a canary */
+  test_no_memory(sizeof(fa_tensors), 1);
   judge_one("rate-host", 0, ALL_PASS, false, "a canary lives");
   judge_one("rate-host", 0, NOTHING, true, NULL);
   judge_one("rate-host", 0, TWO_RECORDS, true, "two records of one call differ");

@@ -235,6 +235,13 @@ static void check_all_seen(const seen *to) {
 }
 
 /*   test_device_fill [KERNELS.so]    with the kernels of that library: a copy with a planted fault, which is to be seen */
+/* One call's data in 1,000 is made by the CPU too. */
+static void test_audited(void) {
+  int n = 0;
+  for (int i = 0; i < 100000; ++i) n += fa_is_audited();
+  CHECK_MSG(n > 40 && n < 200, "%d of 100,000", n);
+}
+
 int main(int argc, char **argv) {
   fa_judge_machine *m = fa_judge_machine_host_new(load_kernels(argc > 1 ? argv[1] : NULL), 0);
   REQUIRE(m);
@@ -249,6 +256,7 @@ int main(int argc, char **argv) {
   test_use(m);
   test_fails_late(m);
   test_room(m);
+  test_audited();
   printf("%lld cases, %.1f million elements\n", (long long)to.cases, 1e-6 * (double)to.elements);
   fa_judge_machine_host_free(m);
   return check_done();

@@ -1,6 +1,7 @@
 /* A run of a case, judged by the reference or by a law, gives back what it takes; and when any of its allocations fails, it says so, or says
  * what it says otherwise, and has given back all. */
 #include "fuzz/judging/sample.h"
+#include "fuzz/one/golden.h"
 #include "fuzz/one/run_case.h"
 #include "tests/held/case_of.h"
 #include "tests/held/guarded.h"
@@ -144,6 +145,32 @@ static void test_rows_needed(void) {
   fa_case_free(&c);
 }
 
+/* A golden is written and found the same, or there is no memory for it. */
+static void test_golden(const char *folder) {
+  bool unused = false;
+  char why[600];
+  fa_error err = {""};
+  fa_case c;
+  REQUIRE(fa_case_from_text("{\"seqlen_q\":2,\"head_dim\":8}", &c, &err) == FA_OK);
+  REQUIRE(fa_golden_write(folder, "x", &c, 1, &err) == FA_OK);
+  for (long i = 0; i < 10000 && !unused; ++i) {
+    const long before = guarded_live();
+    bool same = false;
+    guarded_fail_after(i);
+    const fa_status wrote = fa_golden_write(folder, "x", &c, 1, &err);
+    const fa_status checked =
+        wrote == FA_OK ? fa_golden_check(folder, "x", &c, 1, &same, why, sizeof why, &err) : wrote;
+    unused = guarded_waits();
+    guarded_fail_after(-1);
+    CHECK_MSG(checked == FA_OK ? same : checked == FA_ERR_MEMORY && !unused, "allocation %ld: %d, %s", i,
+              (int)checked, err.text);
+    CHECK_MSG(guarded_live() == before, "allocation %ld: %ld blocks before, %ld after", i, before,
+              guarded_live());
+  }
+  CHECK(unused);
+  fa_case_free(&c);
+}
+
 static void remove_dumps(const char *folder) {
   char path[400];
   DIR *d = opendir(folder);
@@ -172,6 +199,7 @@ int main(void) {
     }
     fa_case_free(&c);
   }
+  test_golden(folder);
   remove_dumps(folder);
   test_rows_needed();
   return check_done();

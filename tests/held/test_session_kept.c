@@ -1,4 +1,6 @@
-/* Commands, one after the other in one process: each gives back its memory, its files and its subjects, however it ends. */
+/* Commands, one after the other in one process: each gives back its memory, its files and its subjects, however it ends; and what it has
+ * of both while it runs. */
+#include "cases/threads/processors.h"
 #include "fuzz/cli/commands.h"
 #include "tests/held/guarded.h"
 #include "tests/support/check.h"
@@ -12,6 +14,13 @@
 #include <unistd.h>
 
 static int n_open; /* subjects */
+
+/* Of the runs that are wrong, in order: blocks that are taken, and how many threads they may use. */
+enum { SEEN = 100 };
+static struct {
+  long live[SEEN];
+  int threads, n;
+} seen;
 
 static fa_status open_subject(const char *arg, void **self, fa_error *err) {
   ++n_open;
@@ -27,6 +36,8 @@ static fa_status run_wrong(void *self, const fa_problem *p, fa_tensors *t, const
                            fa_outcome *out, fa_error *err) {
   const fa_status status = fa_backend_ref_f32.run(self, p, t, opt, out, err);
   const int64_t first[FA_MAX_RANK] = {0};
+  seen.threads = opt->n_threads;
+  if (p->seqlen_q == 13 && seen.n < SEEN) seen.live[seen.n++] = guarded_live();
   if (status == FA_OK && p->seqlen_q == 13) fa_tensor_set(&t->t[FA_T_O], first, 99);
   return status;
 }
@@ -107,6 +118,36 @@ static void check_all(void) {
   }
 }
 
+enum { MANY = 40 };
+
+/* Of a failure that no report is made of a few words are kept, of a report's much more. */
+static void check_kept_of_failures(void) {
+  enum { RUNS = 2 };
+  for (int reported = 0; reported < 2; ++reported) {
+    seen.n = 0;
+    run(reported ? "run -q --no-isolate --backend wrong --no-explain --cases many.json --report many-r.json"
+                 : "run -q --no-isolate --backend wrong --no-explain --cases many.json");
+    REQUIRE(seen.n == RUNS * MANY);
+    const long each = (seen.live[RUNS * MANY - 1] - seen.live[RUNS + 1]) / (MANY - 2);
+    CHECK_MSG(reported ? each > 50 : each < 10, "%ld blocks", each);
+  }
+}
+
+/* One case at a time has all processors. */
+static void check_threads(void) {
+  seen.threads = 0;
+  run("run -q --no-isolate --backend wrong" CASES);
+  CHECK_MSG(seen.threads == fa_processors(), "%d threads of %d", seen.threads, fa_processors());
+}
+
+static void write_many(void) {
+  FILE *f = fopen("many.json", "w");
+  REQUIRE(f && fputs("{\"fa_cases\":1,\"cases\":[", f) >= 0);
+  for (int i = 0; i < MANY; ++i)
+    fprintf(f, "%s{\"name\":\"m%d\",\"seqlen_q\":13,\"head_dim\":8,\"backward\":false}", i ? "," : "", i);
+  REQUIRE(fputs("]}", f) >= 0 && fclose(f) == 0);
+}
+
 int main(void) {
   char folder[] = "/tmp/fa-test-kept-XXXXXX", line[100];
   cJSON_InitHooks(&(cJSON_Hooks){malloc, free}); /* a library of its own would take its memory elsewhere */
@@ -116,7 +157,10 @@ int main(void) {
                        "\"reason\":\"known\",\"expires\":\"2999-01-01\"}]}");
   write_file("torn.json",
              "{\"fa_waivers\":1,\"waivers\":[{\"match\":{\"name\":\"b\"},\"states\":[\"FAIL\"]}]}");
+  write_many();
   check_all();
+  check_kept_of_failures();
+  check_threads();
   REQUIRE(chdir("/") == 0);
   snprintf(line, sizeof line, "rm -r %s", folder);
   REQUIRE(system(line) == 0 && dup2(out, STDOUT_FILENO) >= 0);

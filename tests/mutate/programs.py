@@ -61,7 +61,8 @@ RUNS = [script("cli", "tests/fuzz/test_cli.sh", "fa-verify", "faulty_verify"),
         script("exec", "tests/gpu/test_exec.sh", "fa-verify"),
         script("exec2", "tests/gpu/test_exec2.sh", "fa-verify"),
         script("session", "tests/fuzz/test_session.sh", "fa-verify", "faulty_verify"),
-        script("judge_lies", "tests/device/test_lying.sh", "fa-verify", "lying_verify")]
+        script("judge_lies", "tests/device/test_lying.sh", "fa-verify", "lying_verify"),
+        script("forks", "tests/gpu/test_forks.sh", "fa-verify")]
 PAGES = [Program(f"sessions {page}", ("python3", "tests/fuzz/test_sessions.py", "@fa-verify" if page == "untrusted" else "@faulty_verify", page))
          for page in ("verdicts", "random", "resumed", "known", "tiers", "untrusted")]
 OF = {
