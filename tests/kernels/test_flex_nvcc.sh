@@ -137,6 +137,6 @@ all() {
 }
 entries FA_FORWARD_FLEX 16
 all hopper/forward none document alibi_causal softcap
-entries FA_PAIR_FLEX 8
+entries FA_PAIR_FLEX 12
 all hopper_backward/pair none document alibi_fixed softcap_slope
 exit $failed
