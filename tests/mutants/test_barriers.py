@@ -30,8 +30,8 @@ FAMILIES = {
     "flash": [("host", FLASH_FILES, FLASH, [1]), ("host", MORE_FILES, None, [1]),
               ("host:processors=132", ["cases/crossattn.json"], "^two_blocks_d64$", [1])],
     "hopper": [("host:hopper", ["cases/hopper.json"],
-                "^(bf16_64_(rings|no_keys|dropout|varlen)|bf16_256_(window|varlen|wide)|"
-                "f16_96_varlen_backward|f16_192_wide_(varlen|ordered)|f16_256_wide_dropout)$", [1]),
+                "^(bf16_64_(rings|no_keys|dropout|varlen|varlen_ordered)|bf16_256_(window|varlen|wide)|"
+                "f16_32_ordered|f16_96_varlen_backward|f16_192_wide_(varlen|ordered)|f16_256_wide_dropout)$", [1]),
                ("host:hopper", ["cases/hopper_cache.json"], "^(pages_16|heads_8|rows_before_keys|d256)$", [1]),
                ("host:hopper,processors=1", ["cases/hopper_cache.json"], "^(many_entries|pages_64)$", range(1, 9)),
                ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),
@@ -62,9 +62,6 @@ HARMLESS = {
     "if (C::APART && lane == 0) tma_store_wait_read<0>(); sync_warp();":
         "the shuffles of quad_sum come between the first lane's wait and any lane's store; the barrier stays because a "
         "shuffle orders no memory",
-    "if (!C::DQ_SEMAPHORE || !p.dq_semaphore) return; sync_warp(); /* all lanes have added */":
-        "whoever arrives, additions to memory are made by then on the executor; the barrier stays because the arrival "
-        "after it says so of all lanes",
     "sync_warp(); /* every lane is done with this key block */":
         "the lane that arrives also waits for the bulk stores, before which a barrier of its own has all lanes' writes; "
         "the barrier stays because only it says that of lanes that have nothing to store",
