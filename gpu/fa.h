@@ -223,8 +223,9 @@ typedef struct fa_gradients {
                              every run. With sinks, d_lse needs sinks_in_lse [NULL: not wanted] */
   int64_t num_splits_key; /* deterministic calls of the fast kernels: how many parts of the keys work at a
                              time, at most 1024, each adding into its own workspace; 0: chosen. Kernels that
-                             add in a fixed order need only one, and their bits do not depend on it; elsewhere
-                             it changes neither bits nor workspace [0] */
+                             add in a fixed order use only one, though the workspace has all of them, and
+                             their bits do not depend on it; elsewhere it changes neither bits nor
+                             workspace [0] */
 } fa_gradients;
 
 /* KV cache: what fa_forward_kvcache needs in addition to the forward problem. Sequence b has cache_seqlens[b]

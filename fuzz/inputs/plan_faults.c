@@ -88,7 +88,7 @@ static bool launches_are_alike(const fa_launch *x, const fa_launch *y, fa_error 
   MUST(strcmp(name, y->kernel.name) == 0, "%s, then %s", name, y->kernel.name);
   MUST(memcmp(x->grid, y->grid, sizeof x->grid) == 0 && x->n_threads == y->n_threads &&
            x->cluster == y->cluster && x->shared_bytes == y->shared_bytes && x->writes == y->writes &&
-           x->overlaps == y->overlaps && x->mods == y->mods,
+           x->overlaps == y->overlaps && x->adds_in_order == y->adds_in_order && x->mods == y->mods,
        "%s is launched differently for another workspace", name);
   return true;
 }

@@ -234,7 +234,6 @@ static void check_all_seen(const seen *to) {
               "no element of %s", fa_fill_describe((fa_fill)f)->name);
 }
 
-/*   test_device_fill [KERNELS.so]    with the kernels of that library: a copy with a planted fault, which is to be seen */
 /* One call's data in 1,000 is made by the CPU too. */
 static void test_audited(void) {
   int n = 0;
@@ -242,6 +241,7 @@ static void test_audited(void) {
   CHECK_MSG(n > 40 && n < 200, "%d of 100,000", n);
 }
 
+/*   test_device_fill [KERNELS.so]    with the kernels of that library: a copy with a planted fault, which is to be seen */
 int main(int argc, char **argv) {
   fa_judge_machine *m = fa_judge_machine_host_new(load_kernels(argc > 1 ? argv[1] : NULL), 0);
   REQUIRE(m);

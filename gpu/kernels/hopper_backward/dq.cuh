@@ -57,10 +57,12 @@ FA_DEVICE int hopper_dq_semaphore_of(const fa_backward_params &p, int batch, int
 }
 
 /* True if key block + 1, which adds before this one, visits the row tile too. By the masks by position, the
- * key blocks that visit a row tile are contiguous. */
+ * key blocks that visit a row tile are contiguous. A call whose sequences are longer than it says has no block for the rest, for
+ * which nobody waits. */
 template <class C> FA_DEVICE bool hopper_has_predecessor(const fa_backward_params &p, int block, int tile) {
   const hopper_key_tile next = hopper_load_key_tile<C>(p, block + 1);
-  return next.key0 < next.seq.len_k && next.blocks.begin <= tile && tile < next.blocks.end;
+  return block + 1 < static_cast<int>(gridDim.x) && next.key0 < next.seq.len_k && next.blocks.begin <= tile &&
+         tile < next.blocks.end;
 }
 
 /* Adds the rows that a consumer's warp left, and waits until they have been read. */

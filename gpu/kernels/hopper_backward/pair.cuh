@@ -123,7 +123,7 @@ template <class C> FA_DEVICE void hopper_pair_release_keys(int thread) {
     tma_store_wait_read<0>();
   }
   if constexpr (C::SPLITS) {
-    sync_warp(); /* every lane is done with this key block */
+    sync_warp(); /* every lane is done with this pair of key blocks */
     hopper_release(hopper_pair_barriers<C>::keys_empty(), thread);
   }
 }

@@ -22,7 +22,7 @@ FA_DEVICE unsigned *hopper_pair_semaphore_of(const fa_backward_params &p, const 
 template <class C> FA_DEVICE bool hopper_pair_has_predecessor(const fa_backward_params &p, int next, int tile) {
   const sequence seq = hopper_load_sequence<C>(p.forward);
   const int first = next * (C::RANKS * C::BN);
-  if (first >= seq.len_k) return false;
+  if (next >= static_cast<int>(gridDim.x) / C::RANKS || first >= seq.len_k) return false;
   const block_range tiles = query_blocks<C>(p.forward, seq, first, min_int(first + C::RANKS * C::BN, seq.len_k));
   return tiles.begin <= tile && tile < tiles.end;
 }
