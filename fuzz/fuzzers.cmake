@@ -84,8 +84,8 @@ if(FA_FUZZ)
   set(campaign ${CMAKE_CURRENT_SOURCE_DIR}/campaign)
   fa_fuzz_flags(fa_fuzz "${coverage}" ${campaign}/journal.c ${campaign}/resume.c ${campaign}/waivers.c)
   # Trusted code runs at full speed, but for kernels beside tests: the reference, and the executor, which checks every access of the
-  # kernels itself. For the kernels sanitizers run when the corpus is replayed; here, their checks would be unreachable edges. A build whose tests are run too (.ci/run)
-  # trusts less.
+  # kernels itself. For the kernels sanitizers run when the corpus is replayed; here, their checks would be unreachable edges.
+  # A build whose tests are run too (.ci/run) trusts less.
   set(FA_FUZZ_TRUSTS reference executor kernels CACHE STRING "What the fuzz targets run without sanitizers")
   fa_sources_of(reference ref/math ref/engine ref/mods ref/tiles ref/bounds ref/attention ref/compare)
   if("reference" IN_LIST FA_FUZZ_TRUSTS)

@@ -1,7 +1,8 @@
 /* Global memory as the kernel sees it: bounds, alignment, and reads of unwritten scratch memory. */
 #include "gpu/simt/order.h"
 
-static const fa_simt_range *find_range(fa_simt_block *b, const char *p, size_t bytes) {
+const fa_simt_range *fa_simt_range_of(fa_simt_block *b, const void *address, size_t bytes) {
+  const char *const p = address;
   const fa_simt_launch *l = b->launch;
   for (int tried = 0, i = b->last_range; tried < l->n_ranges; ++tried, i = i + 1 == l->n_ranges ? 0 : i + 1) {
     const fa_simt_range *r = &l->ranges[i];
@@ -11,10 +12,6 @@ static const fa_simt_range *find_range(fa_simt_block *b, const char *p, size_t b
     }
   }
   return NULL;
-}
-
-const fa_simt_range *fa_simt_range_of(fa_simt_block *b, const void *p, size_t bytes) {
-  return find_range(b, p, bytes);
 }
 
 /* Reports an access outside all ranges; the message names the range with the nearest edge. */
@@ -65,7 +62,7 @@ void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) 
   if ((uintptr_t)p % bytes != 0)
     fa_simt_violation(FA_SUBJECT_CRASH, at, "misaligned global access of %zu bytes (address %% %zu is %zu)",
                       bytes, bytes, (size_t)((uintptr_t)p % bytes));
-  const fa_simt_range *r = find_range(b, p, bytes);
+  const fa_simt_range *r = fa_simt_range_of(b, p, bytes);
   if (!r) outside(b, p, bytes, write, at);
   if (write && !r->writable)
     fa_simt_violation(FA_SUBJECT_OOB, at, "global write of %zu bytes to the read-only buffer %s", bytes,
@@ -84,7 +81,7 @@ void *fa_simt_global_add(const void *p, size_t bytes, bool asynchronous, fa_simt
 
 void fa_simt_expect_written(const void *p, size_t bytes, fa_simt_place at) {
   fa_simt_block *b = fa_simt_current;
-  const fa_simt_range *r = find_range(b, p, bytes);
+  const fa_simt_range *r = fa_simt_range_of(b, p, bytes);
   if (!r) outside(b, p, bytes, false, at);
   if (r->written) track(b, r, p, bytes, false, at);
 }

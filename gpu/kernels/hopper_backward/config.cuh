@@ -14,8 +14,8 @@ enum { HOPPER_DROP_WARPS = 2 }; /* of the producers: the last ones, which work o
 
 /* VARLEN: sequences have their own lengths (cu_seqlens), or masked keys before or after the others
  * (leftpad_k, seqused_k). ORDERED: deterministic calls, in one of two ways: DQ_SEMAPHORE: blocks add to dQ in
- * a fixed order. SPLITS, for flex kernels, where no block knows which row tiles another one visits, and those with dropout in clusters: a block
- * (of those in clusters: a cluster) has several key blocks and an accumulator of its own. */
+ * a fixed order. SPLITS, for flex kernels, where no block knows which row tiles another one visits, and for dropout in
+ * clusters: a block, or cluster, has several key blocks and an accumulator of its own. */
 template <kernel_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
 struct hopper_backward_kind : kernel_kind_traits<KIND_> {
   typedef typename hopper_mods_of<KIND_>::type MODS;
