@@ -29,7 +29,7 @@ typedef struct fa_arithmetic {
   int accumulator_keys; /* keys whose products with P one narrow accumulator adds up, before f32 does; 0: all */
   fa_format k_descaled,
       v_descaled;       /* operands of 8 bits times their descales, before products; IO: not multiplied */
-  bool o_descaled_late; /* O is rounded, multiplied by V's descale, and rounded again */
+  bool o_descaled_late; /* O is rounded to 16 bits, multiplied by V's descale, and rounded again */
   fa_delta_source delta;
   bool p_kept;    /* the backward uses the forward's P; otherwise exp(x - LSE), of the LSE that it returned */
   bool p_in_ds;   /* the P in dS = P (dP - delta) is the rounded one */

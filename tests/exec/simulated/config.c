@@ -20,8 +20,8 @@ static const char *const amax_bugs[] = {"none",          "first_keys", "first_ro
 static const char *const four_bugs[] = {"none",         "high_first",     "next_block",  "blocks_of_32",
                                         "next_slot",    "scales_missing", "scales_of_k", "halves_lost",
                                         "six_is_eight", "sign_of_byte",   NULL};
-static const char *const o_bugs[] = {"none",      "twice",   "missing", "divided", "overflows",
-                                     "truncated", "flushed", "early",   "amax",    NULL};
+static const char *const o_bugs[] = {"none",    "twice", "missing", "divided",       "overflows", "truncated",
+                                     "flushed", "early", "amax",    "rounded_twice", NULL};
 static const char *const failures[] = {"none", "hangs", "crashes", NULL};
 static const char *const times[] = {"softcap", "backward", "always", NULL};
 static const char *const layouts[] = {"as_family", "flash", "memeff", NULL};

@@ -86,8 +86,9 @@ typedef enum sim_o_bug {
   SIM_O_OVERFLOWS, /* beyond the largest number NaN, of e5m2 infinity, as conversions of PyTorch's have it */
   SIM_O_TRUNCATED, /* and not rounded to nearest */
   SIM_O_FLUSHED,   /* below the normal range 0 */
-  SIM_O_STOPS_EARLY,    /* saturates at 240, the largest number of another format of 8 bits */
-  SIM_AMAX_BEHIND_SCALE /* amax_o of O times its scale */
+  SIM_O_STOPS_EARLY,     /* saturates at 240, the largest number of another format of 8 bits */
+  SIM_AMAX_BEHIND_SCALE, /* amax_o of O times its scale */
+  SIM_O_ROUNDED_TWICE,   /* to 8 bits before V's descale too, where it is that late */
 } sim_o_bug;
 
 typedef struct sim_config {

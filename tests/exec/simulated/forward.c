@@ -172,7 +172,9 @@ static void store_signs(const sim_call *call, const sim_head *e, int64_t i) {
 
 static void finish(const row *r, state s, bool normalised, float *o, float *lse) {
   *lse = s.m + logf(s.sum);
-  const sim_format io = sim_format_of(r->call->t->o.dtype);
+  const bool narrow =
+      r->call->c->o_bug == SIM_O_ROUNDED_TWICE; /* else 16 bits, also where O has 8 in the end */
+  const sim_format io = sim_format_of(narrow ? r->call->t->o.dtype : r->call->p->dtype);
   for (int64_t d = 0; d < r->e->dv; ++d) {
     const float x = normalised ? s.acc[d] : s.acc[d] / s.sum;
     o[d] = (r->call->c->o_descaled_late ? sim_round(x, io, false) : x) * r->rescale;

@@ -14,6 +14,11 @@ judge "$f32" "" run --cases "$cases"
 expect exits 0
 judge "$fp8" fp8-sm90 random --profile quantized --count 150 --seed 28
 expect exits 0
+late='"name": "wgmma-sm90", "max_splits": 4, "o_descaled_late": true'
+judge "$late" wgmma,o_descaled_late=1 random --profile quantized --count 150 --seed 12108
+expect exits 0
+judge "$late" wgmma,o_descaled_late=1,o_bug=rounded_twice random --profile quantized --count 150 --seed 12108
+expect exits 1 # to 8 bits, and not to 16, before V's descale
 
 wrong() { # BUG CASE...: each of them fails, of a kernel with P in 8 bits and of one in float32
   local bug=$1
