@@ -285,6 +285,17 @@ static bool wants_captured(const fa_gradients *g) {
   return false;
 }
 
+/* Of two head dims the flash kernels may have no tiles as narrow as the one for the larger: then one as wide as theirs. */
+static const fa_kernel *find_flex(const fa_attention *a, const fa_kernel_device *device,
+                                  const fa_fast_backward *x) {
+  fa_kernel_ability wanted = fa_kernel_wanted(a, true);
+  const fa_kernel *k = fa_hopper_flex_backward_find(wanted, has_lengths(a), a->deterministic, device);
+  if (!k || shares_workspace(k, x)) return k;
+  wanted.head_dim = x->kernels.head_dim;
+  k = fa_hopper_flex_backward_find(wanted, has_lengths(a), a->deterministic, device);
+  return k && shares_workspace(k, x) ? k : NULL;
+}
+
 const fa_kernel *fa_hopper_flex_backward(const fa_call *call, const fa_kernel_device *device,
                                          fa_fast_backward *x, fa_plan *out,
                                          fa_hopper_backward_params **params) {
@@ -292,11 +303,9 @@ const fa_kernel *fa_hopper_flex_backward(const fa_call *call, const fa_kernel_de
   if (has_long_score(a) || !is_possible(a, device) || a->bias || a->softcap > 0 || a->alibi_slopes ||
       call->g->delta || !fa_gradients_are_aligned(a, call->g))
     return NULL;
-  const fa_kernel *k =
-      fa_hopper_flex_backward_find(fa_kernel_wanted(a, true), has_lengths(a), a->deterministic, device);
-  if (k && fa_hopper_backward_cluster(k) > 1 && wants_captured(call->g)) return NULL;
-  if (!k || fa_fast_backward_find(a, true, device, &x->kernels, NULL) != FA_OK || !shares_workspace(k, x))
-    return NULL;
+  if (fa_fast_backward_find(a, true, device, &x->kernels, NULL) != FA_OK) return NULL;
+  const fa_kernel *k = find_flex(a, device, x);
+  if (!k || (fa_hopper_backward_cluster(k) > 1 && wants_captured(call->g))) return NULL;
   *params = make_backward_params(call, k, x, out);
   if (!*params) return NULL;
   x->kernels.by_keys = main_of(k);

@@ -46,8 +46,7 @@ void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device,
 /* For a call with expressions or block lists: the kernel, the flash kernels around it, without their place in
  * the workspace, and its parameters in the plan, but for b. Those get x->params, with forward.flex, whose rows
  * are to be lists for tiles of the kernel's size, of a cluster's keys where it has clusters. NULL: there is none; bias,
- * softcap, ALiBi, dropout and a given delta are beyond these kernels; cu_seqlens, seqused_k and leftpad_k beyond those without
- * clusters, gradients of captured buffers beyond those with them. */
+ * softcap, ALiBi, dropout and a given delta are beyond these kernels, and gradients of captured buffers beyond those with clusters. */
 const fa_kernel *fa_hopper_flex_backward(const fa_call *call, const fa_kernel_device *device,
                                          fa_fast_backward *x, fa_plan *out,
                                          fa_hopper_backward_params **params);

@@ -73,9 +73,20 @@ typedef struct gradient_example {
 } gradient_example;
 
 static const gradient_example gradients[] = {
-    {{32, 0, FIXED, "flex_backward_bf16_keys", 0}, false, false, 0},
+    {{32, 0, FIXED, "hopper_flex_backward_bf16_32", 0}, false, false, 1},
+    {{8, 32, FIXED, "hopper_flex_backward_bf16_32_varlen", 0}, true, true, 1},
+    {{16, 0, PACKED, "hopper_flex_backward_bf16_32_varlen", 0}, false, false, 1},
     {{64, 0, FIXED, "hopper_flex_backward_bf16_64", 0}, false, true, 1},
+    {{40, 0, USED, "hopper_flex_backward_bf16_64_varlen", 0}, false, true, 1},
+    {{64, 8, PACKED, "hopper_flex_backward_bf16_64_varlen", 0}, true, false, 1},
+    {{72, 0, FIXED, "hopper_flex_backward_bf16_96", 0}, false, true, 1},
+    {{96, 0, FIXED, "hopper_flex_backward_bf16_96_varlen", 0}, true, false, 1},
+    {{80, 96, PACKED, "hopper_flex_backward_bf16_96_varlen", 0}, false, true, 1},
+    {{96, 64, FIXED, "hopper_flex_backward_bf16_128", 0}, false, false, 1},
+    {{104, 0, FIXED, "hopper_flex_backward_bf16_128", 0}, false, false, 1},
     {{128, 64, FIXED, "hopper_flex_backward_bf16_128_ordered", 0}, true, true, 1},
+    {{128, 0, PACKED, "hopper_flex_backward_bf16_128_varlen", 0}, false, false, 1},
+    {{128, 0, PADDED, "hopper_flex_backward_bf16_128_varlen", 0}, true, true, 1},
     {{136, 0, FIXED, "hopper_flex_backward_pair_bf16_192", 0}, false, false, 2},
     {{192, 128, FIXED, "hopper_flex_backward_pair_bf16_192", 0}, false, false, 2},
     {{160, 0, FIXED, "hopper_flex_backward_pair_bf16_192_ordered", 0}, true, false, 2},
@@ -88,7 +99,6 @@ static const gradient_example gradients[] = {
     {{192, 0, PACKED, "hopper_flex_backward_pair_bf16_192_varlen", 0}, false, false, 2},
     {{192, 0, PADDED, "hopper_flex_backward_pair_bf16_192_varlen", 0}, true, false, 2},
     {{192, 0, PACKED, "flex_backward_bf16_keys", 0}, false, true, 0},
-    {{128, 0, PACKED, "flex_backward_bf16_keys", 0}, false, false, 0},
 };
 
 static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .compiles = 1, .hopper = 132};

@@ -39,7 +39,7 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int DROP_AT = FLEX_TILES_AT + (KIND_ == flex ? 4 * STAGES : 0);
   static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT;
   static constexpr int DROP_BYTES = DROPS ? BM / 64 * 1024 : 0;     /* one bit per pair (row, key) */
-  static constexpr int SEQUENCE_AT = DROP_AT + STAGES * DROP_BYTES; /* the block's sequence, for VARLEN */
+  static constexpr int SEQUENCE_AT = (DROP_AT + STAGES * DROP_BYTES + 15) / 16 * 16; /* the block's sequence, for VARLEN */
   /* dQ of a step: with 64 rows the groups divide the columns, by whole panels if there are several; with 128
    * rows each group has half of the rows */
   static constexpr int DQ_FIRST = BM == 128 ? D : D <= 64 ? D / 2 : 64; /* columns of the first group */

@@ -7,6 +7,14 @@
 
 namespace fa {
 
+/* Which row tile a step has, and of which kind it is: they come with its LSE. */
+template <class C> FA_DEVICE void hopper_load_flex_tile(pipeline_state<C::STAGES> pipe, hopper_row_tile &at) {
+  mbarrier_wait(hopper_backward_barriers<C>::rows_full(pipe.stage()), pipe.phase());
+  const int entry = uniform(static_cast<int>(load_shared4(shared_base() + C::FLEX_TILES_AT + 4 * pipe.stage())));
+  at.row0 = (entry >> 2) * C::BM;
+  at.kind = entry & 3;
+}
+
 /* hopper_compute_p_ds for flex kernels. LATE_DP: large head dims have no registers for S and dP at once, so
  * dP is computed after P; the other warpgroup's GEMMs fill the time. READS: gradients of captured buffers are
  * wanted, which need S and dP at once. */
@@ -23,6 +31,13 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
   const int lane = thread % 32, key = t.key0 + 64 * group + thread / 32 * 16 + lane / 4;
   float s[C::BM / 8][4], dp[C::BM / 8][4];
   mbarrier_wait(bar::q_full(pipe.stage()), pipe.phase());
+  if constexpr (C::VARLEN) {
+    hopper_load_flex_tile<C>(pipe, at); /* before the product, which reads what is cleared */
+    if (t.seq.len_q - at.row0 < C::BM) {
+      mbarrier_wait(bar::do_full(pipe.stage()), pipe.phase());
+      hopper_clear_ragged_rows<C, C::Q_PANEL>(q_tile, do_tile, t.seq.len_q - at.row0, 128 * group + thread);
+    }
+  }
   wgmma_fence();
   hopper_gemm_s_dp<C>(s, base + C::K_AT + group * 64 * 128, q_tile);
   mbarrier_wait(bar::do_full(pipe.stage()), pipe.phase());
@@ -30,10 +45,7 @@ FA_DEVICE void hopper_flex_p_ds(const fa_backward_params &p, uint32_t (&p_frag)[
     wgmma_fence();
     hopper_gemm_s_dp<C>(dp, v_tile, do_tile);
   }
-  mbarrier_wait(bar::rows_full(pipe.stage()), pipe.phase());
-  const int entry = uniform(static_cast<int>(load_shared4(base + C::FLEX_TILES_AT + 4 * pipe.stage())));
-  at.row0 = (entry >> 2) * C::BM;
-  at.kind = entry & 3;
+  if constexpr (!C::VARLEN) hopper_load_flex_tile<C>(pipe, at);
   const int row = at.row0 + lane % 4 * 2, end = min_int(at.row0 + C::BM, t.seq.len_q),
             first_key = t.key0 + 64 * group;
   const bool all =

@@ -1,10 +1,28 @@
-/* The GEMMs of a step, and the stores of dS. */
+/* The GEMMs of a step, what is cleared before them, and the stores of dS. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_GEMM_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_GEMM_CUH
 
 #include "gpu/kernels/hopper_backward/config.cuh"
 
 namespace fa {
+
+/* Writes zeros to the ragged tails of two tiles, from row `first` on: these rows belong to the next sequence,
+ * and 0 times a NaN there would reach sums. Called by all consumers, which may read the tiles afterwards. */
+template <class C, int PANEL>
+FA_DEVICE void hopper_clear_ragged_rows(uint32_t tile, uint32_t other, int first, int thread) {
+  constexpr int ROWS = PANEL / 128;
+  FA_NO_UNROLL
+  for (int i = thread; i < C::PANELS * (ROWS - first) * 8; i += 256) {
+    const int panel = i / ((ROWS - first) * 8), chunk = i % ((ROWS - first) * 8);
+    store_shared16(tile + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
+    store_shared16(other + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
+  }
+  fence_async();
+  if constexpr (C::DQ_FIRST == C::DQ_SECOND)
+    named_sync<256>(2);
+  else
+    named_sync_of_roles<256>(2);
+}
 
 /* x[64 x BM] = A B^T over D; A: the rows of the group's 64 keys, B: the rows of a query block. */
 template <class C>

@@ -10,24 +10,6 @@
 
 namespace fa {
 
-/* Writes zeros to the ragged tails of two tiles, from row `first` on: these rows belong to the next sequence,
- * and 0 times a NaN there would reach sums. Called by all consumers, which may read the tiles afterwards. */
-template <class C, int PANEL>
-FA_DEVICE void hopper_clear_ragged_rows(uint32_t tile, uint32_t other, int first, int thread) {
-  constexpr int ROWS = PANEL / 128;
-  FA_NO_UNROLL
-  for (int i = thread; i < C::PANELS * (ROWS - first) * 8; i += 256) {
-    const int panel = i / ((ROWS - first) * 8), chunk = i % ((ROWS - first) * 8);
-    store_shared16(tile + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
-    store_shared16(other + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
-  }
-  fence_async();
-  if constexpr (C::DQ_FIRST == C::DQ_SECOND)
-    named_sync<256>(2);
-  else
-    named_sync_of_roles<256>(2);
-}
-
 /* Issues S^T or dP^T: the group's keys against the rows of a tile. */
 template <class C>
 FA_DEVICE void hopper_issue_s_dp(float (&x)[C::BM / 8][4], const typename hopper_kv_fragments<C>::tile &kv_frag,
