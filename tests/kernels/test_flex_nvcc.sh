@@ -137,6 +137,8 @@ all() {
 }
 entries FA_FORWARD_FLEX 16
 all hopper/forward none document alibi_causal softcap
+entries FA_BACKWARD_FLEX 20
+all hopper_backward/main document alibi_causal
 entries FA_PAIR_FLEX 12
 all hopper_backward/pair none document alibi_fixed softcap_slope
 exit $failed
