@@ -116,14 +116,19 @@ static bool fill_tiles(const fa_attention *a, const fa_kernel *k, bool uneven, f
   return row_blocks * heads <= 1 << 30;
 }
 
+/* False: the kernel cannot do it. */
+static bool fill_forward_params(const fa_attention *a, const fa_kernel *k, bool uneven, fa_hopper_params *p) {
+  fa_attention_params_fill(a, &p->f);
+  p->amax = (fa_kernel_amax){a->amax_p, a->amax_o};
+  return fill_forward_maps(a, k, p) && fill_tiles(a, k, uneven || p->f.window_right >= 0, &p->tiles);
+}
+
 /* NULL, and nothing is in the plan: the kernel cannot do it. */
 static fa_hopper_params *make_forward_params(const fa_attention *a, const fa_kernel *k, bool uneven,
                                              fa_plan *out) {
   if (!k) return NULL;
   fa_hopper_params *p = fa_plan_params(out, sizeof *p);
-  fa_attention_params_fill(a, &p->f);
-  p->amax = (fa_kernel_amax){a->amax_p, a->amax_o};
-  if (fill_forward_maps(a, k, p) && fill_tiles(a, k, uneven || p->f.window_right >= 0, &p->tiles)) return p;
+  if (fill_forward_params(a, k, uneven, p)) return p;
   fa_plan_params_drop(out, sizeof *p);
   return NULL;
 }
@@ -132,7 +137,7 @@ fa_launch *fa_hopper_launch_forward(const fa_kernel *k, const fa_kernel_device *
                                     fa_plan *out) {
   const int blocks = p->tiles.n < device->hopper ? p->tiles.n : device->hopper;
   fa_launch *l = fa_plan_add(out, FA_ENTRY_OF(k), blocks, 1, 1, k->n_threads, k->shared_bytes, p);
-  l->n_maps = 4;
+  l->n_maps = k->n_maps;
   l->counter = &p->tiles.counter;
   l->writes = FA_WRITES_FORWARD | (p->amax.p ? FA_WRITES_AMAX : 0);
   out->is_hopper = true;
@@ -148,13 +153,40 @@ static int64_t most_keys_seen(const fa_attention *a) {
   return left + right + 1;
 }
 
+/* Of a bias or its gradient. One whose rows are one row has no map: copies do not stand still along an axis of a box. */
+static bool fill_bias_map(fa_tensor_map *map, const fa_attention *a, const void *bias, fa_strides s,
+                          int box_rows) {
+  const fa_hopper_axis axes[3] = {{a->seqlen_q, s.row, box_rows},
+                                  {s.head ? a->heads_q : 1, s.head, 1},
+                                  {s.batch ? a->batch : 1, s.batch, 1}};
+  return fa_rows_are_aligned(a, bias, s) && fa_hopper_fill_map(map, a, bias, a->seqlen_k, axes);
+}
+
+static bool add_biased_forward(const fa_attention *a, const fa_kernel *k, const fa_kernel_device *device,
+                               fa_plan *out) {
+  fa_hopper_biased_params *p = fa_plan_params(out, sizeof *p);
+  if (!fill_bias_map(&p->bias, a, a->bias, a->bias_stride, k->block_m) ||
+      !fill_forward_params(a, k, false, &p->call)) {
+    fa_plan_params_drop(out, sizeof *p);
+    return false;
+  }
+  fa_hopper_launch_forward(k, device, &p->call, out)->params = p;
+  return true;
+}
+
+static bool add_plain_forward(const fa_attention *a, const fa_kernel *k, const fa_kernel_device *device,
+                              fa_plan *out) {
+  fa_hopper_params *p = make_forward_params(a, k, false, out);
+  if (p) fa_hopper_launch_forward(k, device, p, out);
+  return p != NULL;
+}
+
 bool fa_hopper_add_forward(const fa_attention *a, const fa_kernel_device *device, fa_plan *out) {
   if (a->scale <= 0 || (a->alibi_slopes && a->mask_top_left) || !is_possible(a, device)) return false;
   const fa_kernel *k =
       fa_hopper_forward_find(fa_kernel_wanted(a, true), most_keys_seen(a), has_lengths(a), device);
-  fa_hopper_params *p = make_forward_params(a, k, false, out);
-  if (!p) return false;
-  fa_hopper_launch_forward(k, device, p, out);
+  if (!k || !(a->bias ? add_biased_forward(a, k, device, out) : add_plain_forward(a, k, device, out)))
+    return false;
   out->name = "hopper_forward";
   return true;
 }

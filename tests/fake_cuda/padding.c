@@ -27,6 +27,7 @@ void params_clear_padding(fa_params_kind kind, void *params) {
     OF(BACKWARD, fa_backward_params)
     OF(MEMEFF_BACKWARD, fa_memeff_backward_params)
     OF(HOPPER, fa_hopper_params)
+    OF(HOPPER_BIASED, fa_hopper_biased_params)
     OF(HOPPER_CACHE, fa_hopper_cache_params)
     OF(HOPPER_BACKWARD, fa_hopper_backward_params)
     OF(HOPPER_LATENT, fa_hopper_latent_params)

@@ -111,6 +111,7 @@ static CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
 /* Where a tile counter is in the parameters; -1: nowhere. */
 static ptrdiff_t counter_at(const fa_kernel *k) {
   if (k->params == FA_PARAMS_HOPPER) return offsetof(fa_hopper_params, tiles.counter);
+  if (k->params == FA_PARAMS_HOPPER_BIASED) return offsetof(fa_hopper_biased_params, call.tiles.counter);
   if (k->params == FA_PARAMS_HOPPER_CACHE) return offsetof(fa_hopper_cache_params, tiles.counter);
   return -1;
 }

@@ -22,6 +22,7 @@ typedef union any_params {
   fa_backward_params backward;
   fa_memeff_backward_params memeff_backward;
   fa_hopper_params hopper;
+  fa_hopper_biased_params hopper_biased;
   fa_hopper_cache_params hopper_cache;
   fa_hopper_backward_params hopper_backward;
   fa_flex_lists_params lists;
@@ -58,6 +59,10 @@ static void clear_memeff_backward(any_params *p) {
 static void clear_hopper(any_params *p) {
   CLEAR_PADDING(&p->hopper);
   if (p->hopper.tiles.counter > 0) p->hopper.tiles.counter = 0;
+}
+static void clear_hopper_biased(any_params *p) {
+  CLEAR_PADDING(&p->hopper_biased);
+  if (p->hopper_biased.call.tiles.counter > 0) p->hopper_biased.call.tiles.counter = 0;
 }
 static void clear_hopper_cache(any_params *p) {
   CLEAR_PADDING(&p->hopper_cache);
@@ -97,6 +102,7 @@ static void clear(any_params *p, fa_params_kind kind) {
                                                           [FA_PARAMS_BACKWARD] = clear_backward,
                                                           [FA_PARAMS_MEMEFF_BACKWARD] = clear_memeff_backward,
                                                           [FA_PARAMS_HOPPER] = clear_hopper,
+                                                          [FA_PARAMS_HOPPER_BIASED] = clear_hopper_biased,
                                                           [FA_PARAMS_HOPPER_CACHE] = clear_hopper_cache,
                                                           [FA_PARAMS_HOPPER_BACKWARD] = clear_hopper_backward,
                                                           [FA_PARAMS_CACHE] = clear_cache,

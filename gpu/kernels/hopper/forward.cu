@@ -26,11 +26,12 @@ unsigned fa_hopper_host_counter_left(int counter) {
 }
 #endif
 
-#define FA_MADE(least_keys, name, ...)                                                                       \
-  FA_KERNEL(name, fa_hopper_params, __launch_bounds__(fa::hopper_forward_config<__VA_ARGS__>::THREADS, 1),   \
-            "FA_ENTRY(" #name "," #__VA_ARGS__ ")",                                                          \
-            (fa::describe_forward<fa::hopper_forward_config<__VA_ARGS__>>(least_keys)),                           \
-            fa::hopper_forward<fa::hopper_forward_config<__VA_ARGS__>>)
+#define FA_MADE(least_keys, name, T, D, KIND, ...)                                                           \
+  FA_KERNEL(name, fa::hopper_forward_params<KIND>::type,                                                     \
+            __launch_bounds__(fa::hopper_forward_config<T, D, KIND, __VA_ARGS__>::THREADS, 1),               \
+            "FA_ENTRY(" #name "," #T ", " #D ", " #KIND ", " #__VA_ARGS__ ")",                               \
+            (fa::describe_forward<fa::hopper_forward_config<T, D, KIND, __VA_ARGS__>>(least_keys)),          \
+            fa::hopper_forward<fa::hopper_forward_config<T, D, KIND, __VA_ARGS__>>)
 #define FA_ENTRY(...) FA_MADE(0, __VA_ARGS__)
 
 FA_UNIT_BEGIN(hopper, forward)

@@ -88,20 +88,27 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
 }
 
 /* Grid: x as many blocks as multiprocessors, or as work tiles if those are fewer. */
-template <class C> FA_DEVICE void hopper_forward(const fa_hopper_params &p) {
+template <class C> FA_DEVICE void hopper_forward_of(const fa_hopper_params &p, const fa_tensor_map *bias) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
   if (thread == 0) hopper_init_barriers<C>();
   if (C::DROPOUT) store_dropout_used(p.f, thread);
   sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread == 0) hopper_produce<C>(p);
+    if (thread == 0) hopper_produce<C>(p, bias);
     if constexpr (C::EIGHT)
       if (thread >= 32) hopper_transpose_values<C>(p.f, uniform(thread / 32) - 1, thread % 32);
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_consume<C>(p, uniform(group - 1), thread % 128);
   }
+}
+
+template <class C> FA_DEVICE void hopper_forward(const fa_hopper_params &p) {
+  hopper_forward_of<C>(p, nullptr);
+}
+template <class C> FA_DEVICE void hopper_forward(const fa_hopper_biased_params &p) {
+  hopper_forward_of<C>(p.call, &p.bias);
 }
 
 } // namespace fa

@@ -15,6 +15,10 @@ template <kernel_kind KIND> struct hopper_mods_of { typedef no_mods type; };
 template <> struct hopper_mods_of<flex> { typedef flex_mods type; };
 #endif
 
+/* What a kernel of that kind takes. */
+template <kernel_kind KIND> struct hopper_forward_params { typedef fa_hopper_params type; };
+template <> struct hopper_forward_params<biased> { typedef fa_hopper_biased_params type; };
+
 template <class T, bool EIGHT> struct hopper_element { typedef T type; };
 template <class T> struct hopper_element<T, true> { typedef e4m3 type; };
 
@@ -34,7 +38,8 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int TRANSPOSERS = EIGHT ? 3 : 0;
   static constexpr bool OVERLAPS =
       D == 64 || (D == 128 && KIND == plain); /* of EIGHT: others have no registers for it */
-  static constexpr bool DIRECT = EIGHT || (!APART && KIND == plain), IN_Q = !APART && !DIRECT;
+  static constexpr bool BIAS = kernel_kind_traits<KIND_>::BIAS;
+  static constexpr bool DIRECT = EIGHT || (!APART && (KIND == plain || BIAS)), IN_Q = !APART && !DIRECT;
   static constexpr int LAZY = LAZY_;
   static constexpr int BM = 64 * GROUPS, THREADS = 128 * (GROUPS + 1);
   /* of the mainloop: warpgroups issue in turns; the first row's exponentials come before O is waited for */
@@ -49,12 +54,14 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int V_BYTES = EIGHT ? D * BN : KV_BYTES; /* transposed: D rows */
   static constexpr int LOADED_V_AT = EIGHT ? V_AT + STAGES * V_BYTES : V_AT;
   static constexpr int O_AT = APART ? V_AT + STAGES * KV_BYTES : 0;
-  static constexpr int BARRIERS_AT = LOADED_V_AT + STAGES * KV_BYTES + (APART ? GROUPS * Q_BYTES : 0);
-  static constexpr int N_BARRIERS = 2 * GROUPS + (EIGHT ? 6 : 4) * STAGES + 4;
+  /* BIAS: a tile of it in each stage, in panels like the others */
+  static constexpr int BIAS_PANEL = BM * 128, BIAS_BYTES = BIAS ? BN / 64 * BIAS_PANEL : 0;
+  static constexpr int BIAS_AT = LOADED_V_AT + STAGES * KV_BYTES + (APART ? GROUPS * Q_BYTES : 0);
+  static constexpr int BARRIERS_AT = BIAS_AT + STAGES * BIAS_BYTES;
+  static constexpr int N_BARRIERS = 2 * GROUPS + (EIGHT || BIAS ? 6 : 4) * STAGES + 4;
   static constexpr float P_LOG2 =
       EIGHT ? 8.0f : 0.0f; /* P is 2^P_LOG2 times the weights: so e4m3 has the small ones too */
   static constexpr float P_UNIT = EIGHT ? 0x1p-8f : 1.0f;
-  static constexpr int BIAS_AT = 0; /* no bias */
   /* what the producer publishes: two work tiles, and the flex_tile in each stage of K */
   static constexpr int WORK_TILE_BYTES = 32, WORK_TILES_AT = (BARRIERS_AT + 8 * N_BARRIERS + 15) / 16 * 16,
                        FLEX_TILES_AT = WORK_TILES_AT + 2 * WORK_TILE_BYTES;
@@ -69,6 +76,7 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static_assert(D % 16 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
   static_assert(!EIGHT || (BN == 128 && GROUPS == 2), "a row of V transposed is one of a panel");
+  static_assert(!BIAS || (!EIGHT && BN % 64 == 0), "whole panels of the bias, and its barriers in the place of others");
 };
 
 /* full: the data have arrived; empty: all consumers have released the stage. loaded_v: V as it is loaded, which is V as it
@@ -89,6 +97,8 @@ template <class C> struct hopper_barriers {
   FA_DEVICE static uint32_t loaded_v_empty(int stage) {
     return C::EIGHT ? at(2 * C::GROUPS + 5 * C::STAGES + 4 + stage) : v_empty(stage);
   }
+  FA_DEVICE static uint32_t bias_full(int stage) { return at(2 * C::GROUPS + 4 * C::STAGES + 4 + stage); }
+  FA_DEVICE static uint32_t bias_empty(int stage) { return at(2 * C::GROUPS + 5 * C::STAGES + 4 + stage); }
 };
 
 template <class C> FA_DEVICE void hopper_init_barriers() {
@@ -107,6 +117,10 @@ template <class C> FA_DEVICE void hopper_init_barriers() {
     if (C::EIGHT) {
       mbarrier_init(bar::loaded_v_full(s), 1);
       mbarrier_init(bar::loaded_v_empty(s), C::TRANSPOSERS);
+    }
+    if (C::BIAS) {
+      mbarrier_init(bar::bias_full(s), 1);
+      mbarrier_init(bar::bias_empty(s), 4 * C::GROUPS);
     }
   }
   FA_NO_UNROLL

@@ -102,7 +102,37 @@ template <class C> FA_DEVICE void hopper_skip_key_tile(hopper_consumer<C> &c, bo
   mbarrier_wait(bar::v_full(c.k.stage()), c.k.phase());
   sync_warp();
   hopper_release(bar::v_empty(c.k.stage()), c.thread);
+  if constexpr (C::BIAS) {
+    mbarrier_wait(bar::bias_full(c.k.stage()), c.k.phase());
+    sync_warp();
+    hopper_release(bar::bias_empty(c.k.stage()), c.thread);
+  }
   c.k.next();
+}
+
+/* Adds the bias of a key block to its scaled scores, which makes them logits. */
+template <class C>
+FA_DEVICE void hopper_add_bias(float (&s)[C::BN / 8][4], float scale, pipeline_state<C::STAGES> k, int group,
+                               int thread) {
+  typedef hopper_barriers<C> bar;
+  typename C::T t;
+  const int warp = thread / 32, lane = thread % 32;
+  const uint32_t first = shared_base() + C::BIAS_AT + k.stage() * C::BIAS_BYTES +
+                         (64 * group + 16 * warp + lane % 16) * 128 + ((lane / 16 ^ lane % 8) << 4);
+  mbarrier_wait(bar::bias_full(k.stage()), k.phase());
+  FA_UNROLL
+  for (int i = 0; i < C::BN / 16; ++i) {
+    uint32_t pairs[4];
+    ldmatrix_x4(pairs, (first ^ static_cast<uint32_t>(i % 4 * 32)) + i / 4 * C::BIAS_PANEL);
+    FA_UNROLL
+    for (int j = 0; j < 4; ++j) { /* rows l/4, l/4 + 8 of keys 0..7, then of 8..15 */
+      float(&x)[4] = s[2 * i + j / 2];
+      x[j % 2 * 2] = fmaf(x[j % 2 * 2], scale, low_half(pairs[j], t));
+      x[j % 2 * 2 + 1] = fmaf(x[j % 2 * 2 + 1], scale, high_half(pairs[j], t));
+    }
+  }
+  sync_warp();
+  hopper_release(bar::bias_empty(k.stage()), thread);
 }
 
 /* The i-th key block of the work tile. Its K must have arrived. */
@@ -205,6 +235,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   wgmma_wait<0>(s[0]);
   hopper_release(bar::k_empty(k.stage()), c.thread);
   if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);
+  if constexpr (C::BIAS) hopper_add_bias<C>(s[0], p.scale, k, c.group, opaque(c.thread));
   hopper_logits<C>(s, p, {}, work, slope, row0, block, unmasked, c.thread);
   hopper_shifts<C>(s[0], shift, rescale, rows, p, {});
   FA_UNROLL
@@ -226,6 +257,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(k.stage()), c.thread);
     if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);
+    if constexpr (C::BIAS) hopper_add_bias<C>(s[0], p.scale, k, c.group, opaque(c.thread));
     hopper_logits<C>(s, p, {}, work, slope, row0, block, unmasked, c.thread);
     hopper_shifts<C>(s[0], shift, rescale, rows, p, {});
     k.next();

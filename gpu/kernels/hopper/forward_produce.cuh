@@ -12,6 +12,7 @@ namespace fa {
 template <class C> struct hopper_producer {
   typedef hopper_barriers<C> bar;
   typedef pipeline_state<C::STAGES> pipeline;
+  const fa_tensor_map *bias; /* or NULL */
   pipeline_state<1> q;
   pipeline kv; /* of the block whose V is loaded next */
 
@@ -36,6 +37,16 @@ template <class C> struct hopper_producer {
     load_keys(shared_base() + C::LOADED_V_AT + v.stage() * C::KV_BYTES, &p.v, bar::loaded_v_full(v.stage()),
               p, work, block);
   }
+  /* A key block of the bias, for all rows of the work tile. An axis that is broadcast has one element. */
+  FA_DEVICE void load_bias(const fa_hopper_params &p, const work_tile &work, pipeline k, flex_tile block) const {
+    if constexpr (C::BIAS) {
+      mbarrier_wait(bar::bias_empty(k.stage()), k.phase() ^ 1);
+      hopper_load_panels<C::BN / 64, C::BIAS_PANEL, 1>(
+          shared_base() + C::BIAS_AT + k.stage() * C::BIAS_BYTES, bias, bar::bias_full(k.stage()),
+          block.tile * (C::BN / 64), work.row0, p.f.bias_stride.head ? work.head : 0,
+          p.f.bias_stride.batch ? work.batch : 0);
+    }
+  }
   FA_DEVICE void load_q(const fa_hopper_params &p, const work_tile &work) {
     FA_NO_UNROLL
     for (int g = 0; g < C::GROUPS; ++g) {
@@ -53,12 +64,14 @@ template <class C> struct hopper_producer {
     flex_tile ahead = walk.at(walk.end() - 1);
     load_k(p, work, kv, ahead);
     load_q(p, work);
+    load_bias(p, work, kv, ahead);
     FA_NO_UNROLL
     for (int i = walk.end() - 1; i >= walk.begin(); --i) {
       const flex_tile block = C::FLEX ? ahead : walk.at(i); /* read once, or recomputed rather than kept */
       if (i > walk.begin()) {
         ahead = walk.at(i - 1);
         load_k(p, work, kv.after(), ahead);
+        load_bias(p, work, kv.after(), ahead);
       } else {
         next = scheduler.next(p.tiles);
       }
@@ -94,9 +107,9 @@ FA_DEVICE tile_walk<typename C::MODS> hopper_walk(const fa_hopper_params &p, con
 
 /* One thread. Publishes each work tile to the consumers, then that there are no more. The scheduler's next
  * tile is fetched while the current one is loaded. */
-template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p) {
+template <class C> FA_DEVICE void hopper_produce(const fa_hopper_params &p, const fa_tensor_map *bias) {
   typedef hopper_barriers<C> bar;
-  hopper_producer<C> producer;
+  hopper_producer<C> producer = {bias, {}, {}};
   pipeline_state<2> tile_pipe;
   tile_scheduler scheduler;
   FA_NO_UNROLL

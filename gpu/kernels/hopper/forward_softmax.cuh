@@ -44,7 +44,7 @@ FA_DEVICE float hopper_row_shift(float (&s)[TILES][4], int r, float scale_log2, 
 /* True if the softmax is over logits; else over raw scores, which the softmax scales. */
 template <class C> FA_DEVICE bool hopper_has_logits(const fa_attention_params &p) {
   if constexpr (C::FLEX) return C::MODS::has_score(p.flex);
-  return C::ALIBI || C::SOFTCAP;
+  return C::ALIBI || C::SOFTCAP || C::BIAS;
 }
 
 FA_DEVICE flex_pair hopper_flex_pair(const work_tile &work, int row, int key) {
@@ -203,7 +203,7 @@ FA_DEVICE void hopper_shifts(float (&s)[C::BN / 8][4], float (&shift)[2], float 
   for (int r = 0; r < 2; ++r) m[r] = hopper_row_max<C::BN / 8, C::LAZY>(s, r, scale_log2, rows[r]);
   FA_UNROLL
   for (int r = 0; r < 2; ++r)
-    shift[r] = hopper_row_shift<C::BN / 8, C::FLEX>(s, r, scale_log2, m[r], rows[r], rescale[r]) - C::P_LOG2;
+    shift[r] = hopper_row_shift<C::BN / 8, C::FLEX || C::BIAS>(s, r, scale_log2, m[r], rows[r], rescale[r]) - C::P_LOG2;
 }
 
 /* A row's logits become exponentials. */

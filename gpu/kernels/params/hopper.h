@@ -29,6 +29,12 @@ typedef struct fa_hopper_params {
   fa_kernel_amax amax; /* only the kernels that have AMAX read it */
 } fa_hopper_params;
 
+/* Of those with a bias: its map, with axes key, row, head, batch; one that is broadcast has one element. */
+typedef struct fa_hopper_biased_params {
+  fa_tensor_map bias;
+  fa_hopper_params call;
+} fa_hopper_biased_params;
+
 /* Of the main backward kernels: those of the call's other kernels, and tensor maps. The maps have axes head_dim, row, head, batch. */
 typedef struct fa_hopper_backward_params {
   fa_tensor_map q, k, v, d_o, dk, dv;

@@ -35,6 +35,7 @@ FA_PARAMS(fa_backward_params, FA_PARAMS_BACKWARD, 0, offsetof(fa_backward_params
 FA_PARAMS(fa_memeff_backward_params, FA_PARAMS_MEMEFF_BACKWARD, 0,
           offsetof(fa_memeff_backward_params, forward.flex))
 FA_PARAMS(fa_hopper_params, FA_PARAMS_HOPPER, 4, offsetof(fa_hopper_params, f.flex))
+FA_PARAMS(fa_hopper_biased_params, FA_PARAMS_HOPPER_BIASED, 5, offsetof(fa_hopper_biased_params, call.f.flex))
 FA_PARAMS(fa_hopper_cache_params, FA_PARAMS_HOPPER_CACHE, 4, -1)
 FA_PARAMS(fa_hopper_backward_params, FA_PARAMS_HOPPER_BACKWARD, 6,
           offsetof(fa_hopper_backward_params, b.forward.flex))
