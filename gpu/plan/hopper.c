@@ -6,6 +6,7 @@
 #include "gpu/kernels/params/hopper.h"
 #include "gpu/kernels/registry/select.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* What the maps and the kernels' own restrictions allow, beside their abilities. */
@@ -214,10 +215,19 @@ static bool fill_backward_maps(const fa_attention *a, const fa_gradients *g, con
          fill_map(&p->dv, a, g->dv, g->dv_stride, keys, a->heads_kv, head_dim_v, 16);
 }
 
-/* All rows aligned, and nothing else than dQ, dK and dV. LSE is log2 in the workspace, unless the call's own main kernel
- * subtracts before it scales to base 2. */
-static bool is_plain(const fa_call *call, const fa_fast_backward *x) {
-  return fa_gradients_are_aligned(call->a, call->g) && !call->g->dbias && !x->kernels.by_keys.subtracts_first;
+/* A bias, and where it is wanted its gradient, that there are maps of; the gradient is no sum. */
+static bool has_bias_maps(const fa_call *call) {
+  const fa_attention *a = call->a;
+  const fa_gradients *g = call->g;
+  fa_tensor_map map;
+  if (!a->bias) return !g->dbias;
+  return fill_bias_map(&map, a, a->bias, a->bias_stride, 1) &&
+         (!g->dbias || (fa_memeff_dbias_sums(a, g) == 0 && fill_bias_map(&map, a, g->dbias, g->dbias_stride, 1)));
+}
+
+/* All rows aligned, and nothing that these kernels do not make. */
+static bool is_plain(const fa_call *call) {
+  return fa_gradients_are_aligned(call->a, call->g) && has_bias_maps(call);
 }
 
 /* The other kernels of the call read the same workspace; where two head dims differ, their tiles may be wider
@@ -235,6 +245,30 @@ static fa_hopper_backward_params *make_backward_params(const fa_call *call, cons
   if (fill_backward_maps(call->a, call->g, k, p)) return p;
   fa_plan_params_drop(out, sizeof *p);
   return NULL;
+}
+
+/* The same with the maps of a bias before them. */
+static fa_hopper_backward_params *make_biased_params(const fa_call *call, const fa_kernel *k,
+                                                     const fa_fast_backward *x, fa_plan *out) {
+  const fa_attention *a = call->a;
+  const fa_gradients *g = call->g;
+  fa_hopper_biased_backward_params *p = fa_plan_params(out, sizeof *p);
+  p->call.row_dim = x->kernels.head_dim;
+  if (fill_backward_maps(a, g, k, &p->call) && fill_bias_map(&p->bias, a, a->bias, a->bias_stride, k->block_m) &&
+      fill_bias_map(&p->dbias, a, g->dbias ? g->dbias : a->bias, g->dbias ? g->dbias_stride : a->bias_stride,
+                    k->block_m))
+    return &p->call;
+  fa_plan_params_drop(out, sizeof *p);
+  return NULL;
+}
+
+/* Of either kind of kernel. *all: from their beginning on. */
+static fa_hopper_backward_params *make_main_params(const fa_call *call, const fa_kernel *k,
+                                                   const fa_fast_backward *x, fa_plan *out, void **all) {
+  const bool biased = call->a->bias;
+  fa_hopper_backward_params *p = biased ? make_biased_params(call, k, x, out) : make_backward_params(call, k, x, out);
+  *all = p && biased ? (char *)p - offsetof(fa_hopper_biased_backward_params, call) : (char *)p;
+  return p;
 }
 
 static bool takes_turns(const fa_call *call, const fa_kernel *k) {
@@ -267,25 +301,28 @@ void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa
                    .n_threads = (unsigned)k->n_threads,
                    .shared_bytes = k->shared_bytes,
                    .cluster = (unsigned)together,
-                   .n_maps = 6,
+                   .n_maps = k->n_maps,
                    .params = p,
-                   .writes = FA_WRITES(FA_T_DK) | FA_WRITES(FA_T_DV) | FA_WRITES_WORKSPACE};
+                   .writes = FA_WRITES(FA_T_DK) | FA_WRITES(FA_T_DV) | FA_WRITES_WORKSPACE |
+                             (call->g->dbias ? FA_WRITES(FA_T_DBIAS) : 0)};
 }
 
 const fa_kernel *fa_hopper_main_by_keys(const fa_call *call, const fa_kernel_device *device,
                                         const fa_fast_backward *x) {
   const fa_attention *a = call->a;
-  if (!is_plain(call, x) || !is_possible(a, device)) return NULL;
+  if (!is_plain(call) || !is_possible(a, device)) return NULL;
   const fa_kernel *k =
       fa_hopper_backward_find(fa_kernel_wanted(a, true), has_lengths(a), a->deterministic, device);
-  return k && shares_workspace(k, x) ? k : NULL;
+  /* the kernels around it write the LSE as the call's own main kernel reads it */
+  return k && shares_workspace(k, x) && k->subtracts_first == x->kernels.by_keys.subtracts_first ? k : NULL;
 }
 
 void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device, fa_fast_backward *x,
                             fa_launch *main, fa_plan *out) {
   const fa_kernel *k = x->grids.by_queries ? NULL : fa_hopper_main_by_keys(call, device, x);
   if (!k) return;
-  fa_hopper_backward_params *p = make_backward_params(call, k, x, out);
+  void *params;
+  fa_hopper_backward_params *p = make_main_params(call, k, x, out, &params);
   if (!p) return;
   if (takes_turns(call, k)) {
     float *const workspace = call->workspace;
@@ -294,6 +331,7 @@ void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device,
     x->params->n_splits = 1;
   }
   fa_hopper_launch_backward(call, k, x, p, main);
+  main->params = params;
   main->adds_in_order = takes_turns(call, k);
   out->name = "hopper_backward";
   out->is_hopper = true;

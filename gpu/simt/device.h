@@ -46,7 +46,7 @@ uint32_t fa_simt_shfl_xor(uint32_t value, int lane_mask, fa_simt_place at);
 void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt_place at);
 /* The reverse: lane l gives r[m], elements 2(l%4), 2(l%4)+1 of row l/4 of matrix m, and receives the row l%8 of matrix
  * l/8, which it then stores. */
-void fa_simt_stmatrix_row(uint32_t row[4], const uint32_t r[4], fa_simt_place at);
+void fa_simt_stmatrix_row(uint32_t row[4], const uint32_t r[4], bool transpose, fa_simt_place at);
 /* d[16x8] += a[16x16] b[16x8] in the fragment layouts of mma.sync.m16n8k16, with the arithmetic of mma.h. */
 void fa_simt_mma_m16n8k16(float d[4], const uint32_t a[4], const uint32_t b[2], bool bf16, fa_simt_place at);
 

@@ -142,13 +142,17 @@ void fa_simt_ldmatrix_x4(uint32_t r[4], uint32_t shared, bool transpose, fa_simt
 }
 
 /* The words of a row lie side by side once they are copied, as those of ldmatrix do before. */
-void fa_simt_stmatrix_row(uint32_t row[4], const uint32_t r[4], fa_simt_place at) {
+void fa_simt_stmatrix_row(uint32_t row[4], const uint32_t r[4], bool transpose, fa_simt_place at) {
   fa_simt_warp *w = warp_of(fa_simt_current);
   for (int m = 0; m < 4; ++m) w->row_words[m][fa_simt_current->running->lane] = r[m];
-  w->choice = false;
+  w->choice = transpose;
   join(FA_COLLECTIVE_STMATRIX, ldmatrix_execute, at);
   const int lane = fa_simt_current->running->lane;
-  memcpy(row, warp_of(fa_simt_current)->loaded[lane / 8] + 4 * (lane % 8), 16);
+  const uint32_t *words = warp_of(fa_simt_current)->loaded[lane / 8]; /* of the lane's matrix */
+  if (transpose) /* a column's pairs of rows are eight words apart */
+    for (int k = 0; k < 4; ++k) row[k] = words[8 * k + lane % 8];
+  else
+    memcpy(row, words + 4 * (lane % 8), 16);
 }
 
 static void mma_execute(fa_simt_warp *w) {

@@ -30,6 +30,7 @@ void params_clear_padding(fa_params_kind kind, void *params) {
     OF(HOPPER_BIASED, fa_hopper_biased_params)
     OF(HOPPER_CACHE, fa_hopper_cache_params)
     OF(HOPPER_BACKWARD, fa_hopper_backward_params)
+    OF(HOPPER_BIASED_BACKWARD, fa_hopper_biased_backward_params)
     OF(HOPPER_LATENT, fa_hopper_latent_params)
     OF(CACHE, fa_cache_params)
     OF(CACHE_APPEND, fa_cache_append_params)

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 typedef union any_params {
-  uint64_t words[256];
-  fa_tensor_map maps[6];
+  uint64_t words[512];
+  fa_tensor_map maps[8];
   fa_attention_params forward;
   fa_backward_params backward;
   fa_memeff_backward_params memeff_backward;
@@ -25,6 +25,7 @@ typedef union any_params {
   fa_hopper_biased_params hopper_biased;
   fa_hopper_cache_params hopper_cache;
   fa_hopper_backward_params hopper_backward;
+  fa_hopper_biased_backward_params hopper_biased_backward;
   fa_flex_lists_params lists;
   fa_flex_exact_params exact;
   fa_cache_params cache;
@@ -71,6 +72,9 @@ static void clear_hopper_cache(any_params *p) {
 static void clear_hopper_backward(any_params *p) {
   CLEAR_PADDING(&p->hopper_backward);
 }
+static void clear_hopper_biased_backward(any_params *p) {
+  CLEAR_PADDING(&p->hopper_biased_backward);
+}
 static void clear_lists(any_params *p) {
   CLEAR_PADDING(&p->lists);
 }
@@ -105,6 +109,8 @@ static void clear(any_params *p, fa_params_kind kind) {
                                                           [FA_PARAMS_HOPPER_BIASED] = clear_hopper_biased,
                                                           [FA_PARAMS_HOPPER_CACHE] = clear_hopper_cache,
                                                           [FA_PARAMS_HOPPER_BACKWARD] = clear_hopper_backward,
+                                                          [FA_PARAMS_HOPPER_BIASED_BACKWARD] =
+                                                              clear_hopper_biased_backward,
                                                           [FA_PARAMS_CACHE] = clear_cache,
                                                           [FA_PARAMS_HOPPER_LATENT] = clear_latent,
                                                           [FA_PARAMS_CACHE_APPEND] = clear_append,

@@ -33,7 +33,10 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int KV_BYTES = PANELS * KV_PANEL, Q_BYTES = PANELS * Q_PANEL;
   static constexpr int DS_PANEL = BN * 128, DS_BYTES = BM / 64 * DS_PANEL;
   static constexpr int K_AT = 0, V_AT = KV_BYTES, Q_AT = 2 * KV_BYTES, DO_AT = Q_AT + STAGES * Q_BYTES,
-                       DS_AT = DO_AT + STAGES * Q_BYTES, ROWS_AT = DS_AT + STAGES * DS_BYTES;
+                       DS_AT = DO_AT + STAGES * Q_BYTES;
+  /* Of the bias of a step, and then of its gradient: rows are queries, 64 keys to a panel. */
+  static constexpr int BIAS_PANEL = BM * 128, BIAS_BYTES = kernel_kind_traits<KIND_>::BIAS ? BN / 64 * BIAS_PANEL : 0;
+  static constexpr int BIAS_AT = DS_AT + STAGES * DS_BYTES, ROWS_AT = BIAS_AT + STAGES * BIAS_BYTES;
   static constexpr int ROW_BYTES = BM * 4;                            /* of LSE; as much for delta */
   static constexpr int FLEX_TILES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile and its kind */
   static constexpr int DROP_AT = FLEX_TILES_AT + (KIND_ == flex ? 4 * STAGES : 0);
@@ -72,12 +75,24 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int DQ_FULLS = DQ_COPIES && ORDERED_ ? 2 : 1, DQ_PLACES = D <= 64 ? DQ_FULLS : 1;
   static constexpr int DQ_AT = (SEQUENCE_AT + (VARLEN_ ? 16 : 0) + 15) / 16 * 16;
   static constexpr int BARRIERS_AT = DQ_AT + (DQ_COPIES ? DQ_PLACES * 8 * DQ_PLACE_BYTES : 0),
-                       N_BARRIERS = 2 + (DQ_COPIES ? GROUPS * (DQ_FULLS + DQ_PLACES) : 2) + 10 * STAGES;
+                       BIAS_BARRIERS = 2 + (DQ_COPIES ? GROUPS * (DQ_FULLS + DQ_PLACES) : 2) + 10 * STAGES,
+                       N_BARRIERS = BIAS_BARRIERS + (kernel_kind_traits<KIND_>::BIAS ? 2 * STAGES : 0);
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
   static_assert(BM == 64 || (!DROPS && KIND_ != flex),
                 "a thread has a word with a bit to each pair");
+  static_assert(!kernel_kind_traits<KIND_>::BIAS || (DQ_COPIES && !ORDERED_ && !VARLEN_ && BM == 64),
+                "the warps that add dQ store the gradient of the bias, each that of a group");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
+};
+
+/* What a kernel of that kind takes. */
+template <kernel_kind KIND> struct hopper_backward_params { typedef fa_hopper_backward_params type; };
+template <> struct hopper_backward_params<biased> { typedef fa_hopper_biased_backward_params type; };
+
+/* The maps of the bias and its gradient; NULL: there is none. */
+struct hopper_bias_maps {
+  const fa_tensor_map *bias = nullptr, *dbias = nullptr;
 };
 
 /* full: the data have arrived; empty: all consumers have released the stage. */
@@ -125,6 +140,16 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
   FA_DEVICE static uint32_t dq_empty(int group, unsigned n) {
     return base::at(2 + 10 * C::STAGES + C::DQ_FULLS * C::GROUPS + C::DQ_PLACES * group +
                     static_cast<int>(n % C::DQ_PLACES));
+  }
+  FA_DEVICE static uint32_t bias_full(int s) { return base::at(C::BIAS_BARRIERS + s); }
+  FA_DEVICE static uint32_t bias_empty(int s) { return base::at(C::BIAS_BARRIERS + C::STAGES + s); }
+  /* Whoever is the last to use a stage gives it back: the two warps that store the gradient, or the consumers. */
+  FA_DEVICE static void init_bias(bool has_gradient) {
+    FA_NO_UNROLL
+    for (int s = 0; s < C::STAGES; ++s) {
+      mbarrier_init(bias_full(s), 1);
+      mbarrier_init(bias_empty(s), has_gradient ? C::GROUPS : 8);
+    }
   }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);

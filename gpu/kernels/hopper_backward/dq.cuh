@@ -4,7 +4,7 @@
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_DQ_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_DQ_CUH
 
-#include "gpu/kernels/hopper_backward/config.cuh"
+#include "gpu/kernels/hopper_backward/bias.cuh"
 
 namespace fa {
 
@@ -104,7 +104,7 @@ FA_DEVICE void hopper_add_dq_in_order(const fa_backward_params &p, int block, in
 }
 
 template <class C, bool ORDERED>
-FA_DEVICE void hopper_add_all_dq(const fa_backward_params &p, int which, int lane) {
+FA_DEVICE void hopper_add_all_dq(const fa_backward_params &p, const hopper_bias_maps &maps, int which, int lane) {
   const int block = hopper_key_blocks<C>().block(p);
   unsigned n = 0;
   FA_NO_UNROLL
@@ -113,6 +113,10 @@ FA_DEVICE void hopper_add_all_dq(const fa_backward_params &p, int which, int lan
     const block_range tiles = hopper_load_key_tile<C>(p, opaque(block)).blocks;
     FA_NO_UNROLL
     for (int tile = tiles.begin; tile < tiles.end; ++tile, ++n) {
+      if constexpr (C::BIAS) {
+        if (p.dbias)
+          hopper_store_dbias<C>(maps.dbias, hopper_load_key_tile<C>(p, opaque(block)), head, tile, n, which, lane);
+      }
       if constexpr (!ORDERED)
         hopper_add_group_dq<C>(p, head, tile, n, which, lane);
       else if (static_cast<int>(n % 2) == which)
@@ -123,12 +127,13 @@ FA_DEVICE void hopper_add_all_dq(const fa_backward_params &p, int which, int lan
 
 /* The warps that add, `which` of two: each has a group of its own or, in a deterministic call, every second step of both groups.
  * To wait for its turn, to add and to pass the turn on takes a warp longer than a step does. */
-template <class C> FA_DEVICE void hopper_backward_add_dq(const fa_backward_params &p, int which, int lane) {
+template <class C>
+FA_DEVICE void hopper_backward_add_dq(const fa_backward_params &p, const hopper_bias_maps &maps, int which, int lane) {
   if (!hopper_key_blocks<C>().is_there(p)) return;
   if constexpr (C::DQ_SEMAPHORE) {
-    if (p.dq_semaphore) return hopper_add_all_dq<C, true>(p, which, lane);
+    if (p.dq_semaphore) return hopper_add_all_dq<C, true>(p, maps, which, lane);
   }
-  hopper_add_all_dq<C, false>(p, which, lane);
+  hopper_add_all_dq<C, false>(p, maps, which, lane);
 }
 
 } // namespace fa

@@ -11,17 +11,19 @@ namespace fa {
 template <class C> static constexpr fa_kernel describe_main() {
   fa_kernel k = describe_hopper<C>(FA_STEP_BY_KEYS, C::D - 31);
   k.ability.ordered = C::ORDERED;
+  k.subtracts_first = C::BIAS;
   k.takes_turns = C::DQ_SEMAPHORE;
   return k;
 }
 } // namespace fa
 #endif
 
-#define FA_ENTRY(name, ...)                                                                                  \
-  FA_KERNEL(name, fa_hopper_backward_params,                                                                 \
-            __launch_bounds__(fa::hopper_backward_config<__VA_ARGS__>::THREADS, 1),                          \
-            "FA_ENTRY(" #name "," #__VA_ARGS__ ")", (fa::describe_main<fa::hopper_backward_config<__VA_ARGS__>>()), \
-            fa::hopper_backward<fa::hopper_backward_config<__VA_ARGS__>>)
+#define FA_ENTRY(name, T, D, BM, KIND, ...)                                                                  \
+  FA_KERNEL(name, fa::hopper_backward_params<KIND>::type,                                                    \
+            __launch_bounds__(fa::hopper_backward_config<T, D, BM, KIND, __VA_ARGS__>::THREADS, 1),          \
+            "FA_ENTRY(" #name "," #T ", " #D ", " #BM ", " #KIND ", " #__VA_ARGS__ ")",                      \
+            (fa::describe_main<fa::hopper_backward_config<T, D, BM, KIND, __VA_ARGS__>>()),                  \
+            fa::hopper_backward<fa::hopper_backward_config<T, D, BM, KIND, __VA_ARGS__>>)
 
 FA_UNIT_BEGIN(hopper_backward, main)
 #ifdef FA_ONLY

@@ -94,20 +94,25 @@ template <class C> FA_DEVICE void hopper_clear_masked(const fa_backward_params &
 
 /* Grid: x over key blocks of the longest sequence or, in deterministic flex calls, over dQ accumulators; y
  * over KV heads, z over the batch. */
-template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_params &p) {
+template <class C>
+FA_DEVICE void hopper_backward_of(const fa_hopper_backward_params &p, const hopper_bias_maps &maps) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128, warp = thread / 32;
   if (thread == 0) {
     hopper_backward_all_barriers<C>::init();
+    if constexpr (C::BIAS) hopper_backward_all_barriers<C>::init_bias(p.b.dbias);
     hopper_backward_init_barriers<C>();
     if constexpr (C::VARLEN) hopper_store_sequence<C>(p.b.forward);
   }
   if constexpr (C::VARLEN) {
     if (p.b.forward.seqused_k || p.b.forward.leftpad_k) hopper_clear_masked<C>(p.b, thread);
   }
+  if constexpr (C::BIAS) {
+    if (p.b.dbias) hopper_clear_dbias<C>(p.b, thread);
+  }
   sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread == 0) hopper_backward_produce_tiles<C>(p);
+    if (thread == 0) hopper_backward_produce_tiles<C>(p, maps);
     if (warp == 1) {
       if (!C::DQ_COPIES && C::DQ_SEMAPHORE && p.b.dq_semaphore)
         hopper_backward_produce_ordered<C>(p.b, thread % 32);
@@ -115,7 +120,7 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
         hopper_backward_produce_lse_delta<C>(p.b, thread % 32);
     }
     if constexpr (C::DQ_COPIES) {
-      if (warp >= 2) hopper_backward_add_dq<C>(p.b, warp - 2, thread % 32);
+      if (warp >= 2) hopper_backward_add_dq<C>(p.b, maps, warp - 2, thread % 32);
     }
     if constexpr (C::DROPOUT) {
       if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);
@@ -124,6 +129,13 @@ template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_param
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_backward_consume<C>(p, uniform(group - 1), thread % 128);
   }
+}
+
+template <class C> FA_DEVICE void hopper_backward(const fa_hopper_backward_params &p) {
+  hopper_backward_of<C>(p, {});
+}
+template <class C> FA_DEVICE void hopper_backward(const fa_hopper_biased_backward_params &p) {
+  hopper_backward_of<C>(p.call, {&p.bias, &p.dbias});
 }
 
 } // namespace fa

@@ -62,7 +62,8 @@ FA_DEVICE void hopper_backward_load_lse_delta(const fa_backward_params &p, pipel
 }
 
 /* One thread. */
-template <class C> FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_backward_params &p) {
+template <class C>
+FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_backward_params &p, const hopper_bias_maps &maps) {
   typedef hopper_backward_all_barriers<C> bar;
   const fa_attention_params &f = p.b.forward;
   pipeline_state<C::STAGES> pipe;
@@ -77,6 +78,8 @@ template <class C> FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) { /* keys are recomputed: there are few registers */
         hopper_backward_load_q_do<C>(p, pipe, hopper_load_key_tile<C>(p.b, keys.block(p.b)), head, tiles.at(i).tile);
+        if constexpr (C::BIAS)
+          hopper_backward_load_bias<C>(maps.bias, f, pipe, hopper_load_key_tile<C>(p.b, keys.block(p.b)), head, i);
         pipe.next();
       }
     }

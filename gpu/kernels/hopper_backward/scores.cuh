@@ -132,6 +132,15 @@ FA_DEVICE void hopper_compute_modified_p(uint32_t (&p_frag)[C::BM / 16][4], floa
   });
 }
 
+/* Logits to P. Fully masked rows and rows past the end have LSE = inf. */
+template <class C, bool MASK>
+FA_DEVICE void hopper_exponentiate_logits(float (&s)[C::BM / 8][4], uint32_t rows, const hopper_row_limits &seen) {
+  hopper_update_pairs<C>(s, rows, [&](float &x, float lse, int n, int r, int e) {
+    x = exp2_approx(multiply(x - lse, LOG2E));
+    if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) x = 0.0f;
+  });
+}
+
 /* s -> P or, with softcap, P times the derivative of tanh; p_frag: P in 16 bits. */
 template <class C, bool MASK>
 FA_DEVICE void hopper_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C::BM / 8][4],
@@ -140,7 +149,10 @@ FA_DEVICE void hopper_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C:
   if constexpr (C::ALIBI || C::SOFTCAP) {
     hopper_compute_modified_p<C, MASK, C::SOFTCAP>(p_frag, s, p, alibi, rows, seen);
   } else {
-    hopper_exponentiate<C, MASK>(s, p.scale_log2, rows, seen);
+    if constexpr (C::BIAS)
+      hopper_exponentiate_logits<C, MASK>(s, rows, seen);
+    else
+      hopper_exponentiate<C, MASK>(s, p.scale_log2, rows, seen);
     hopper_pack<C>(p_frag, s);
   }
 }

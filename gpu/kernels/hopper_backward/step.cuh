@@ -65,6 +65,7 @@ FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_fra
   if constexpr (C::EARLY_ROWS) hopper_load_rows<0, C::BM / 8>(row_values, rows);
   wgmma_wait<1>(s);
   if constexpr (C::SEVERAL) hopper_compute_several_p<C>(p_frag, s, p, alibi, rows);
+  if constexpr (C::BIAS) hopper_add_bias_to<C>(s, p.scale, pipe, !p.dbias, group, opaque(thread));
   if (keys_need_mask(p.forward, t.seq, at.row0, min_int(at.row0 + C::BM, t.seq.len_q), first, first + 64)) {
     const auto seen = rows_of_keys<C>(p.forward, t.seq, t.key0 + key, at.row0 + lane % 4 * 2);
     if constexpr (C::SEVERAL)
@@ -172,6 +173,9 @@ FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::
     hopper_gemm_dkv<C>(dk, ds, q_tile);
   };
   hopper_store_group_ds<C>(ds, pipe, group, thread);
+  if constexpr (C::BIAS) {
+    if (p.dbias) hopper_leave_dbias<C>(ds, pipe, group, opaque(thread));
+  }
   if constexpr (C::LATE_DV) hopper_issue_dv<C>(dv, p_frag, pipe);
   if constexpr (C::PRODUCTS_FIRST) issue_dq_dk();
   hopper_commit_ds<C>(pipe, thread);

@@ -44,6 +44,7 @@
  * The registers of an MMA in flight must not be touched.
  *   stmatrix_x4(shared, r)                      the reverse of ldmatrix_x4 (prim.cuh): each lane gives the
  *                                               address of a row
+ *   stmatrix_x4_trans(shared, r)                and of ldmatrix_x4_trans
  *
  * Clusters: blocks that run together (neighbours in grid x), with ranks from 0 on. A block may access another
  * block's shared memory only between two cluster_sync of all blocks.

@@ -45,7 +45,12 @@ FA_DEVICE uint32_t in_uniform_register(uint32_t x) {
 }
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4], FA_FROM) {
   vec4 row;
-  fa_simt_stmatrix_row(reinterpret_cast<uint32_t *>(&row), r, FA_AT);
+  fa_simt_stmatrix_row(reinterpret_cast<uint32_t *>(&row), r, false, FA_AT);
+  store_shared16(shared, row, file, line);
+}
+FA_DEVICE void stmatrix_x4_trans(uint32_t shared, const uint32_t (&r)[4], FA_FROM) {
+  vec4 row;
+  fa_simt_stmatrix_row(reinterpret_cast<uint32_t *>(&row), r, true, FA_AT);
   store_shared16(shared, row, file, line);
 }
 FA_DEVICE int from_lane(int x, int lane, FA_FROM) {

@@ -42,4 +42,11 @@ typedef struct fa_hopper_backward_params {
   int row_dim; /* columns of a row of the workspace; a tile of whole panels may have more */
 } fa_hopper_backward_params;
 
+/* Of those with a bias: its map, as forward, and its gradient's, which has all elements of every axis; without a gradient
+ * that is not read. */
+typedef struct fa_hopper_biased_backward_params {
+  fa_tensor_map bias, dbias;
+  fa_hopper_backward_params call;
+} fa_hopper_biased_backward_params;
+
 #endif

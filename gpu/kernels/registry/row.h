@@ -39,6 +39,8 @@ FA_PARAMS(fa_hopper_biased_params, FA_PARAMS_HOPPER_BIASED, 5, offsetof(fa_hoppe
 FA_PARAMS(fa_hopper_cache_params, FA_PARAMS_HOPPER_CACHE, 4, -1)
 FA_PARAMS(fa_hopper_backward_params, FA_PARAMS_HOPPER_BACKWARD, 6,
           offsetof(fa_hopper_backward_params, b.forward.flex))
+FA_PARAMS(fa_hopper_biased_backward_params, FA_PARAMS_HOPPER_BIASED_BACKWARD, 8,
+          offsetof(fa_hopper_biased_backward_params, call.b.forward.flex))
 FA_PARAMS(fa_cache_params, FA_PARAMS_CACHE, 0, -1)
 FA_PARAMS(fa_hopper_latent_params, FA_PARAMS_HOPPER_LATENT, 1, -1)
 FA_PARAMS(fa_cache_append_params, FA_PARAMS_CACHE_APPEND, 0, -1)
