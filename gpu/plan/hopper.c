@@ -6,6 +6,7 @@
 #include "gpu/kernels/params/hopper.h"
 #include "gpu/kernels/registry/select.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -117,11 +118,33 @@ static bool fill_tiles(const fa_attention *a, const fa_kernel *k, bool uneven, f
   return row_blocks * heads <= 1 << 30;
 }
 
+/* As linear_kept of gpu/kernels/parts/dropout_linear.cuh has it. */
+static bool linear_keeps(uint32_t word, float p) {
+  return fmaf((float)word, 0x1p-32f, 0x1p-33f) > p;
+}
+
+/* For gpu/kernels/hopper/linear.cuh: the least random word that keeps its pair, in dropout_limit; the largest one does, as p is
+ * below 1. False: rows do not have their keys in fours. */
+static bool fill_linear_dropout(const fa_attention *a, fa_attention_params *f) {
+  if (!f->dropout_linear) return true;
+  if (a->seqlen_k % 4 != 0) return false;
+  uint32_t least = 0, most = UINT32_MAX;
+  while (least < most) {
+    const uint32_t middle = least + (most - least) / 2;
+    if (linear_keeps(middle, f->dropout_p))
+      most = middle;
+    else
+      least = middle + 1;
+  }
+  f->dropout_limit = least;
+  return true;
+}
+
 /* False: the kernel cannot do it. */
 static bool fill_forward_params(const fa_attention *a, const fa_kernel *k, bool uneven, fa_hopper_params *p) {
   fa_attention_params_fill(a, &p->f);
   p->amax = (fa_kernel_amax){a->amax_p, a->amax_o};
-  return fill_forward_maps(a, k, p) && fill_tiles(a, k, uneven || p->f.window_right >= 0, &p->tiles);
+  return fill_linear_dropout(a, &p->f) && fill_forward_maps(a, k, p) && fill_tiles(a, k, uneven || p->f.window_right >= 0, &p->tiles);
 }
 
 /* NULL, and nothing is in the plan: the kernel cannot do it. */

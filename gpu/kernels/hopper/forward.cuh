@@ -91,7 +91,7 @@ template <class C> FA_DEVICE void hopper_consume(const fa_hopper_params &p, int 
 template <class C> FA_DEVICE void hopper_forward_of(const fa_hopper_params &p, const fa_tensor_map *bias) {
   const int thread = static_cast<int>(threadIdx.x), group = thread / 128;
   if (thread == 0) hopper_init_barriers<C>();
-  if (C::DROPOUT) store_dropout_used(p.f, thread);
+  if (C::DROPOUT || C::LINEAR) store_dropout_used(p.f, thread);
   sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();

@@ -73,6 +73,7 @@ struct hopper_forward_config : kernel_kind_traits<KIND_> {
   static constexpr int CONSUMER_REGISTERS = GROUPS == 3 ? 160 : SMALL_PRODUCER ? 240 : 232;
   static_assert(GROUPS == 2 || GROUPS == 3, "register shares are given for these");
   static_assert(BN % 32 == 0 || !kernel_kind_traits<KIND_>::DROPOUT, "dropout decides on 32 keys at once");
+  static_assert(BN == 128 || !kernel_kind_traits<KIND_>::LINEAR, "a word has a bit to each of a thread's keys of a row");
   static_assert(D % 16 == 0 && BN % 16 == 0 && KV_PANEL % 1024 == 0, "whole panels, whole swizzle atoms");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
   static_assert(!EIGHT || (BN == 128 && GROUPS == 2), "a row of V transposed is one of a panel");

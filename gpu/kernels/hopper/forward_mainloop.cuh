@@ -219,7 +219,12 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   const float slope = C::ALIBI ? alibi_slope(p, work.batch, work.head) : 0.0f;
   const block_range unmasked = hopper_unmasked_blocks<C>(p, work, row0);
   float s[1][C::BN / 8][4], shift[2], rescale[2];
-  uint32_t p_frag[C::BN / 16][4];
+  uint32_t p_frag[C::BN / 16][4], kept[2] = {0, 0};
+  const auto drop = [&](int key_block) { /* while products are on their way */
+    if constexpr (C::LINEAR)
+      hopper_linear_kept<C::BN / 8>(kept, p, work.batch, work.head, row0 + score_row<C>(opaque(c.thread), 0),
+                                    key_block * C::BN, opaque(c.thread) % 32);
+  };
 
   FA_NO_UNROLL
   for (int i = work.blocks.end; C::SKIPS && i > own.end; --i) hopper_skip_key_tile<C>(c, true);
@@ -232,6 +237,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   hopper_gemm_qk<C>(s[0], d, k.stage());
   const int end = C::FLEX ? block.tile + 1 : work.blocks.end;
   if (hopper_is_ragged<C>(p, work, end)) hopper_clear_ragged_v<C>(work, end, k, c.group, c.thread);
+  drop(block.tile);
   wgmma_wait<0>(s[0]);
   hopper_release(bar::k_empty(k.stage()), c.thread);
   if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);
@@ -240,7 +246,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   hopper_shifts<C>(s[0], shift, rescale, rows, p, {});
   FA_UNROLL
   for (int r = 0; r < 2; ++r) hopper_row_exp<C>(s[0], r, shift, rescale, rows, p, {});
-  hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
+  hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0, kept);
   k.next();
   if (C::BY_ROW && i > begin) mbarrier_wait(bar::k_full(k.stage()), k.phase());
 
@@ -254,6 +260,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     hopper_gemm_qk<C>(s[0], d, k.stage());
     hopper_issue_pv<C>(o, p_frag, d, v);
     hopper_give_turn<C>(c.group);
+    drop(block.tile);
     wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(k.stage()), c.thread);
     if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);
@@ -270,7 +277,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     hopper_rescale<C>(o, rescale);
     if (!C::BY_ROW) hopper_row_exp<C>(s[0], 0, shift, rescale, rows, p, {});
     hopper_row_exp<C>(s[0], 1, shift, rescale, rows, p, {});
-    hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0);
+    hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0, kept);
   }
   const pipeline_state<C::STAGES> v = k.before();
   hopper_issue_pv<C>(o, p_frag, d, v);

@@ -5,6 +5,7 @@
 
 #include "gpu/kernels/flash/forward.cuh"
 #include "gpu/kernels/hopper/forward_work_tile.cuh"
+#include "gpu/kernels/hopper/linear.cuh"
 
 namespace fa {
 
@@ -237,7 +238,7 @@ template <class C> FA_DEVICE void hopper_rescale(float (&o)[C::D / 8][4], const 
 template <class C, bool DROPS>
 FA_DEVICE void hopper_pack_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
                                 const fa_attention_params &p, const work_tile &work, int row0, int key0,
-                                int thread) {
+                                int thread, const uint32_t (&kept)[2]) {
   uint32_t words[4];
   FA_UNROLL
   for (int i = 0; i < C::BN / 16; ++i) {
@@ -248,19 +249,20 @@ FA_DEVICE void hopper_pack_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)
     for (int j = 0; j < 4; ++j) {
       p_frag[i][j] = pack2(s[2 * i + j / 2][j % 2 * 2], s[2 * i + j / 2][j % 2 * 2 + 1], typename C::T());
       if (DROPS) p_frag[i][j] &= dropout_kept(p, words[i % 2 * 2 + j / 2], j % 2);
+      if (C::LINEAR) p_frag[i][j] &= hopper_linear_halves(kept[j % 2], 2 * i + j / 2);
     }
   }
 }
 
-/* The same with the call's dropout. */
+/* The same with the call's dropout. kept: of linear dropout. */
 template <class C>
 FA_DEVICE void hopper_convert_p(uint32_t (&p_frag)[C::BN / 16][4], const float (&s)[C::BN / 8][4],
                                 const fa_attention_params &p, const work_tile &work, int row0, int key0,
-                                int thread) {
+                                int thread, const uint32_t (&kept)[2]) {
   if (C::SEVERAL && !drops_any(p))
-    hopper_pack_p<C, false>(p_frag, s, p, work, row0, key0, thread);
+    hopper_pack_p<C, false>(p_frag, s, p, work, row0, key0, thread, kept);
   else
-    hopper_pack_p<C, C::DROPOUT>(p_frag, s, p, work, row0, key0, thread);
+    hopper_pack_p<C, C::DROPOUT>(p_frag, s, p, work, row0, key0, thread, kept);
 }
 
 } // namespace fa

@@ -116,7 +116,7 @@ FA_DEVICE void hopper_epilogue(const fa_hopper_params &p, const float (&o)[C::D 
     const float scale = hopper_has_logits<C>(p.f) ? 1.0f : p.f.scale * descale.scores;
     const finished_row end =
         finish_row(p.f, work.head, rows[r].max * scale, quad_sum(rows[r].sum) * C::P_UNIT,
-                   C::DROPOUT ? p.f.dropout_scale : descale.values * C::P_UNIT);
+                   C::DROPOUT || C::LINEAR ? p.f.dropout_scale : descale.values * C::P_UNIT);
     factor[r] = end.factor;
     if constexpr (C::AMAX) largest_p[r] = hopper_largest_p<C>(p.f, work, rows[r], scale);
     if (lane % 4 == 0 && row < work.seq.len_q) store_global(hopper_lse(p.f, work, row), end.lse);

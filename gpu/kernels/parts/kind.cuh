@@ -13,6 +13,7 @@ enum kernel_kind {
   softcap,
   dropout,
   biased,
+  linear,  /* linear dropout (kernels for sm_90a) */
   flex,    /* score_mod, mask_mod, block lists (kernels for sm_90a) */
   several, /* chosen at run time: any of softcap, ALiBi and tiled dropout (kernels for sm_90a) */
   general, /* chosen at run time by the parameters: unaligned rows, softcap and ALiBi, tiled dropout, p_debug */
@@ -26,7 +27,7 @@ template <kernel_kind KIND> struct kernel_kind_traits {
   static constexpr bool ALIBI = KIND == alibi || GENERAL || SEVERAL;
   static constexpr bool SOFTCAP = KIND == softcap || GENERAL || SEVERAL;
   static constexpr bool DROPOUT = KIND == dropout || GENERAL || SEVERAL; /* tiled */
-  static constexpr bool LINEAR = MIXED;                       /* linear dropout */
+  static constexpr bool LINEAR = KIND == linear || MIXED; /* linear dropout */
   static constexpr bool BIAS = KIND == biased || MIXED;
   static constexpr bool FLEX = KIND == flex;
 };
