@@ -123,11 +123,16 @@ static bool linear_keeps(uint32_t word, float p) {
   return fmaf((float)word, 0x1p-32f, 0x1p-33f) > p;
 }
 
+/* If there is linear dropout, rows have their keys in fours. */
+static bool has_linear_fours(const fa_attention *a) {
+  return a->dropout_p == 0 || a->dropout_scheme != FA_DROPOUT_LINEAR || a->seqlen_k % 4 == 0;
+}
+
 /* For gpu/kernels/hopper/linear.cuh: the least random word that keeps its pair, in dropout_limit; the largest one does, as p is
- * below 1. False: rows do not have their keys in fours. */
+ * below 1. False: the kernels cannot do it. */
 static bool fill_linear_dropout(const fa_attention *a, fa_attention_params *f) {
+  if (!has_linear_fours(a)) return false;
   if (!f->dropout_linear) return true;
-  if (a->seqlen_k % 4 != 0) return false;
   uint32_t least = 0, most = UINT32_MAX;
   while (least < most) {
     const uint32_t middle = least + (most - least) / 2;
@@ -319,6 +324,7 @@ void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa
                              ? x->params->n_splits
                              : fa_blocks_of(a->seqlen_k, together * k->block_n);
   p->b = *x->params;
+  fill_linear_dropout(a, &p->b.forward);
   *l = (fa_launch){.kernel = FA_ENTRY_OF(k),
                    .grid = {(unsigned)(blocks * together), (unsigned)a->heads_kv, (unsigned)a->batch},
                    .n_threads = (unsigned)k->n_threads,
@@ -333,7 +339,7 @@ void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa
 const fa_kernel *fa_hopper_main_by_keys(const fa_call *call, const fa_kernel_device *device,
                                         const fa_fast_backward *x) {
   const fa_attention *a = call->a;
-  if (!is_plain(call) || !is_possible(a, device)) return NULL;
+  if (!is_plain(call) || !is_possible(a, device) || !has_linear_fours(a)) return NULL;
   const fa_kernel *k =
       fa_hopper_backward_find(fa_kernel_wanted(a, true), has_lengths(a), a->deterministic, device);
   /* the kernels around it write the LSE as the call's own main kernel reads it */

@@ -16,7 +16,7 @@ template <class C> static constexpr fa_kernel describe_hopper(fa_kernel_step ste
   k.ability.least = least;
   k.ability.alibi = C::ALIBI;
   k.ability.softcap = C::SOFTCAP;
-  k.ability.dropout = C::DROPOUT;
+  k.ability.dropout = C::DROPOUT && !C::LINEAR;
   k.ability.linear_dropout = C::LINEAR;
   k.ability.bias = C::BIAS;
   k.ability.varlen = C::VARLEN;

@@ -9,14 +9,14 @@
 
 namespace fa {
 
-/* The random words of N fours of indices, each eight behind the one before; index: the first one. Their rounds are interleaved,
- * and share the keys. */
+/* The random words of N fours of indices that lie `step` apart; index: the first one. Their rounds are interleaved, and share
+ * the keys. */
 template <int N>
-FA_DEVICE void hopper_linear_words(uint32_t (&words)[N][4], uint64_t seed, uint64_t index) {
+FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], uint64_t seed, uint64_t index, uint64_t step) {
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
   FA_UNROLL
   for (int i = 0; i < N; ++i) {
-    const uint64_t four = (index + 8 * i) >> 2;
+    const uint64_t four = (index + i * step) >> 2;
     words[i][0] = static_cast<uint32_t>(four);
     words[i][1] = static_cast<uint32_t>(four >> 32);
     words[i][2] = words[i][3] = 0;
@@ -37,32 +37,39 @@ FA_DEVICE void hopper_linear_words(uint32_t (&words)[N][4], uint64_t seed, uint6
   }
 }
 
-/* Of N fours, each eight keys behind the one before, what is kept: bit n + 16 e of pairs[i] is that of key 8 n + 2 i + e. WHOLE:
- * fours of keys are fours of indices. */
+/* The random words of N times four indices that lie `step` apart. WHOLE: index is a multiple of four, and step is. */
+template <int N, bool WHOLE>
+FA_DEVICE void hopper_linear_words(uint32_t (&words)[N][4], uint64_t seed, uint64_t index, uint64_t step) {
+  hopper_linear_calls<N>(words, seed, index, step);
+  if (WHOLE) return;
+  uint32_t next[N][4];
+  hopper_linear_calls<N>(next, seed, index + 4, step);
+  FA_NO_UNROLL
+  for (int n = static_cast<int>(index & 3); n > 0; --n) {
+    FA_UNROLL
+    for (int i = 0; i < N; ++i) {
+      FA_UNROLL
+      for (int k = 0; k < 3; ++k) words[i][k] = words[i][k + 1];
+      words[i][3] = next[i][0];
+      FA_UNROLL
+      for (int k = 0; k < 3; ++k) next[i][k] = next[i][k + 1];
+    }
+  }
+}
+
+/* Of N fours, each eight keys behind the one before, what is kept: bit n + 16 e of pairs[i] is that of key 8 n + 2 i + e. */
 template <int N, bool WHOLE>
 FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const fa_attention_params &p, uint64_t index) {
   constexpr int AT_ONCE = WHOLE ? 2 : 1;
   const uint64_t seed = dropout_seed_of(p);
   pairs[0] = pairs[1] = 0;
   FA_NO_UNROLL
-  for (int n0 = 0; n0 < N; n0 += AT_ONCE) {
+  for (int n = 0; n < N; n += AT_ONCE) {
     uint32_t words[AT_ONCE][4];
-    hopper_linear_words<AT_ONCE>(words, seed, index + 8 * n0);
-    if constexpr (!WHOLE) {
-      uint32_t next[1][4];
-      hopper_linear_words<1>(next, seed, index + 8 * n0 + 4);
-      FA_NO_UNROLL
-      for (int i = static_cast<int>(index & 3); i > 0; --i) {
-        FA_UNROLL
-        for (int k = 0; k < 3; ++k) words[0][k] = words[0][k + 1];
-        words[0][3] = next[0][0];
-        FA_UNROLL
-        for (int k = 0; k < 3; ++k) next[0][k] = next[0][k + 1];
-      }
-    }
+    hopper_linear_words<AT_ONCE, WHOLE>(words, seed, index + 8 * n, 8);
     FA_UNROLL
     for (int i = 0; i < 4 * AT_ONCE; ++i)
-      if (words[i / 4][i % 4] >= p.dropout_limit) pairs[i % 4 / 2] |= 1u << (n0 + i / 4 + 16 * (i % 2));
+      if (words[i / 4][i % 4] >= p.dropout_limit) pairs[i % 4 / 2] |= 1u << (n + i / 4 + 16 * (i % 2));
   }
 }
 

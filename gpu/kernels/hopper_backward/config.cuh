@@ -20,6 +20,8 @@ template <kernel_kind KIND_, bool VARLEN_ = false, bool ORDERED_ = false>
 struct hopper_backward_kind : kernel_kind_traits<KIND_> {
   typedef typename hopper_mods_of<KIND_>::type MODS;
   static constexpr kernel_kind KIND = KIND_;
+  static constexpr bool LINEAR = kernel_kind_traits<KIND_>::LINEAR;
+  static constexpr bool DROPOUT = kernel_kind_traits<KIND_>::DROPOUT || LINEAR; /* of either scheme */
   static constexpr bool VARLEN = VARLEN_, ORDERED = ORDERED_;
   static constexpr bool DQ_SEMAPHORE = ORDERED_ && KIND_ != flex, SPLITS = ORDERED_ && KIND_ == flex;
 };
@@ -40,7 +42,8 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int ROW_BYTES = BM * 4;                            /* of LSE; as much for delta */
   static constexpr int FLEX_TILES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile and its kind */
   static constexpr int DROP_AT = FLEX_TILES_AT + (KIND_ == flex ? 4 * STAGES : 0);
-  static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT;
+  static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT || kernel_kind_traits<KIND_>::LINEAR;
+  static constexpr bool DROPS_ALONE = KIND_ == dropout || KIND_ == linear;
   static constexpr int DROP_BYTES = DROPS ? BM / 64 * 1024 : 0;     /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = (DROP_AT + STAGES * DROP_BYTES + 15) / 16 * 16; /* the block's sequence, for VARLEN */
   /* dQ of a step: with 64 rows the groups divide the columns, by whole panels if there are several; with 128
@@ -48,10 +51,10 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int DQ_FIRST = BM == 128 ? D : D <= 64 ? D / 2 : 64; /* columns of the first group */
   static constexpr int DQ_SECOND = BM == 128 ? D : D - DQ_FIRST;     /* and of the second */
   /* dropout warps need registers too, where the consumers can spare them: not where these do everything */
-  static constexpr bool DROP_UNROLLED = KIND_ == dropout && D <= 96;
+  static constexpr bool DROP_UNROLLED = DROPS_ALONE && D <= 96;
   /* Where two warps would hold up the steps, the one that loads LSE and delta works out its share of what is dropped, too. Not
    * where it keeps the order of additions. */
-  static constexpr bool LOADER_DROPS = KIND_ == dropout && D > 96 && !VARLEN_ && !ORDERED_;
+  static constexpr bool LOADER_DROPS = DROPS_ALONE && D > 96 && !VARLEN_ && !ORDERED_;
   static constexpr int DROP_WARPS = HOPPER_DROP_WARPS + LOADER_DROPS;
   static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : LOADER_DROPS ? 56 : 40,
                        CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : LOADER_DROPS ? 224 : 232;

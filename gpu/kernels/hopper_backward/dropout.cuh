@@ -14,6 +14,7 @@
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
 
+#include "gpu/kernels/hopper/linear.cuh"
 #include "gpu/kernels/parts/dropout.cuh"
 #include "gpu/kernels/hopper_backward/scores.cuh"
 
@@ -100,6 +101,52 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropo
   hopper_drop_store(to, bits, lane);
 }
 
+/* What linear dropout keeps of 64 rows and 32 keys, of which a lane works out four keys, lane/4, of the rows 8 n + lane%4 * 2 + e: in
+ * pieces[j] the bits of key j of them, as the words of consumers have them for r = 0. */
+template <int AT_ONCE, bool WHOLE>
+FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const fa_attention_params &f, uint64_t index) {
+  const uint64_t keys = static_cast<uint64_t>(f.seqlen_k);
+  FA_UNROLL
+  for (int j = 0; j < 4; ++j) pieces[j] = 0;
+  FA_NO_UNROLL
+  for (int i = 0; i < 16; i += AT_ONCE) { /* row 8 n + e, i = 2 n + e */
+    const uint64_t seed = dropout_seed_of(f); /* again: there is no register to keep it in */
+    uint32_t words[AT_ONCE][4];
+    hopper_linear_words<AT_ONCE, WHOLE>(words, seed, index + static_cast<uint64_t>(i / 2 * 8 + i % 2) * keys, keys);
+    FA_UNROLL
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const int n = i / 2, e = AT_ONCE == 2 ? k : i % 2;
+      FA_UNROLL
+      for (int j = 0; j < 4; ++j)
+        if (words[k][j] >= f.dropout_limit) pieces[j] |= 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2);
+    }
+  }
+}
+
+/* The words of the two warps that hold them. AT_ONCE: calls whose rounds are interleaved. A consumer's keys are 8 apart, so that two lanes have half of a word each. row0,
+ * key0: the first ones. to: as in hopper_drop_store. */
+template <int AT_ONCE>
+FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f, int batch, int head, int row0,
+                                       int key0, int lane) {
+  const int four = lane / 4, column = lane % 4;
+  const uint64_t index =
+      linear_head(f, batch, head) +
+      static_cast<uint64_t>(row0 + 2 * column) * static_cast<uint64_t>(f.seqlen_k) + static_cast<uint64_t>(key0 + 4 * four);
+  uint32_t pieces[4];
+  if ((index & 3) == 0)
+    hopper_linear_pieces<AT_ONCE, true>(pieces, f, index);
+  else
+    hopper_linear_pieces<1, false>(pieces, f, index);
+  const bool second = four / 2 % 2; /* r = 1 */
+  FA_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t own = second ? pieces[2 + i] : pieces[i], others = second ? pieces[i] : pieces[2 + i];
+    const uint32_t from = float_bits(shfl_xor(as_float(others), 8)); /* of the same keys, r = 0 or 1 */
+    const int key = four % 2 * 4 + (second ? 2 : 0) + i;
+    store_shared4(to + (four / 4 * 32 + key * 4 + column) * 4, second ? from | own >> 1 : own | from >> 1);
+  }
+}
+
 /* A warp's share of a step: every DROP_WARPS-th 32 keys, counted on from step to step, of which each has four times 32: step n
  * has those from number 4 n on, and a warp those whose number is its index modulo DROP_WARPS, the first of them index + 2 n.
  * Everything is recomputed here, since a producer has few registers. */
@@ -111,11 +158,17 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   static_assert(C::BN == 4 * 32, "the shares are as long as one another");
   const unsigned first = (thread / 32 - (4 - C::DROP_WARPS) + 2 * pipe.n) % C::DROP_WARPS;
   FA_NO_UNROLL
-  for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS)
-    hopper_drop_keys<C>(
-        shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256, p.forward,
-        dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
-        opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
+  for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS) {
+    const uint32_t to = shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256;
+    if constexpr (C::LINEAR)
+      hopper_drop_linear_keys<C::DROP_UNROLLED ? 2 : 1>(
+          to, p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(block) * C::BM,
+          key_block * C::BN + 32 * i, opaque(thread) % 32);
+    else
+      hopper_drop_keys<C>(
+          to, p.forward, dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
+          opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
+  }
   mbarrier_arrive(bar::drop_full(pipe.stage()));
 }
 

@@ -11,7 +11,7 @@ namespace fa {
 template <class C> static constexpr fa_kernel describe_main() {
   fa_kernel k = describe_hopper<C>(FA_STEP_BY_KEYS, C::D - 31);
   k.ability.ordered = C::ORDERED;
-  k.subtracts_first = C::BIAS;
+  k.subtracts_first = C::BIAS || C::LINEAR;
   k.takes_turns = C::DQ_SEMAPHORE;
   return k;
 }

@@ -132,11 +132,13 @@ FA_DEVICE void hopper_compute_modified_p(uint32_t (&p_frag)[C::BM / 16][4], floa
   });
 }
 
-/* Logits to P. Fully masked rows and rows past the end have LSE = inf. */
+/* s -> P where the LSE is subtracted before anything is scaled to base 2. scale: of the scores; 1: they are logits. Fully masked
+ * rows and rows past the end have LSE = inf. */
 template <class C, bool MASK>
-FA_DEVICE void hopper_exponentiate_logits(float (&s)[C::BM / 8][4], uint32_t rows, const hopper_row_limits &seen) {
+FA_DEVICE void hopper_exponentiate_logits(float (&s)[C::BM / 8][4], float scale, uint32_t rows,
+                                          const hopper_row_limits &seen) {
   hopper_update_pairs<C>(s, rows, [&](float &x, float lse, int n, int r, int e) {
-    x = exp2_approx(multiply(x - lse, LOG2E));
+    x = exp2_approx(multiply(fmaf(x, scale, -lse), LOG2E));
     if (MASK && (8 * n + e < seen.lo[r] || 8 * n + e >= seen.hi[r])) x = 0.0f;
   });
 }
@@ -149,8 +151,8 @@ FA_DEVICE void hopper_compute_p(uint32_t (&p_frag)[C::BM / 16][4], float (&s)[C:
   if constexpr (C::ALIBI || C::SOFTCAP) {
     hopper_compute_modified_p<C, MASK, C::SOFTCAP>(p_frag, s, p, alibi, rows, seen);
   } else {
-    if constexpr (C::BIAS)
-      hopper_exponentiate_logits<C, MASK>(s, rows, seen);
+    if constexpr (C::BIAS || C::LINEAR)
+      hopper_exponentiate_logits<C, MASK>(s, C::BIAS ? 1.0f : p.scale, rows, seen);
     else
       hopper_exponentiate<C, MASK>(s, p.scale_log2, rows, seen);
     hopper_pack<C>(p_frag, s);
