@@ -140,6 +140,30 @@ static void check_rejects(void) {
   fa_case_free(&c);
 }
 
+/* lse_padded is of variable lengths, and changes nothing elsewhere (gpu/fa.h): one number for every row, and none read of lengths
+ * that are not there. */
+static void check_padded(const char *json) {
+  fa_case c;
+  fa_tensors t;
+  fa_error err;
+  fa_outcome out = {0};
+  uint64_t of[2] = {0, 1};
+  const fa_run_options opt = {.passes = FA_PASS_FORWARD, .schedule_seed = 1, .n_threads = 1};
+  load(json, &c);
+  REQUIRE(fa_case_build(&c, &t, &err) == FA_OK);
+  for (int padded = 0; padded < 2; ++padded) {
+    c.problem.lse_padded = padded;
+    fa_tensors_poison(&t, FA_T_O, FA_POISON_A);
+    fa_tensors_poison(&t, FA_T_LSE, FA_POISON_A);
+    REQUIRE(fa_backend_host.run(NULL, &c.problem, &t, &opt, &out, &err) == FA_OK);
+    CHECK_MSG(out.state == FA_SUBJECT_OK, "%s: %s", json, out.text);
+    of[padded] = digest(&t);
+  }
+  CHECK_MSG(of[0] == of[1], "%s", json);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
 /* Whether dQ may differ from run to run, where few rows take a portable kernel forward and one for sm_90a, which adds dQ to
  * memory, backward. */
 static void check_order_of_dq(void) {
@@ -168,6 +192,9 @@ int main(void) {
   check_supports();
   check_schedules();
   check_rejects();
+  check_padded("{\"batch\": 2, \"seqlen_q\": 70, \"heads_q\": 2}");
+  check_padded("{\"family\": \"kvcache\", \"batch\": 2, \"heads_q\": 2, \"seqlen_q\": 3, \"seqlen_k\": 300, "
+               "\"kvcache\": {\"len\": [290, 40]}, \"splits\": 3}");
   check_order_of_dq();
   return check_done();
 }
