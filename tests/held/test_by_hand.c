@@ -1,8 +1,11 @@
 /* Formulas of the bounds against values worked out by hand; test_formula.c has drawn ones. */
 #include "cases/base/rng.h"
+#include "ref/attention/amax.h"
 #include "ref/bounds/gradient_formula.h"
 #include "ref/bounds/sink_formula.h"
 #include "ref/math/element.h"
+#include "ref/merge/row.h"
+#include "ref/reference.h"
 #include "ref/tiles/lse.h"
 #include "tests/support/check.h"
 
@@ -58,11 +61,72 @@ static void check_lse(void) {
   }
 }
 
+/* What a merged element may be off: each part's share by its own errors, and what is flushed, weight and product, whatever the weight. */
+static void check_merged(void) {
+  double lse[] = {0, -500, -INFINITY}, weight[] = {1, 0, 0}, eps[] = {0x1p-20, 0, 0}, o[] = {2, -3, 0};
+  const fa_merge_row r = {.n = 3, .width = 1, .lse = lse, .weight = weight, .eps = eps, .o = o},
+                     flushed = {
+                         .n = 1, .width = 1, .lse = lse + 1, .weight = weight + 1, .eps = eps, .o = o + 1};
+  CHECK(fa_merge_o_error(&flushed, 0, 0) == 4 * 0x1p-126);
+  CHECK(fa_merge_o_error(&r, 0, 0) == 2 * (0x1p-20 + 6 * 0x1p-24));
+}
+
+/* amax_o of an O that is 0 is in doubt by what O was rounded by, unless the reference knows all of it to be 0. */
+static void check_amax(void) {
+  static const fa_problem p;
+  static const fa_tensors in;
+  static uint16_t zeros[4];
+  const fa_tensor o = {.dtype = FA_F16, .rank = 1, .shape = {4}, .stride = {1}, .data = (char *)zeros};
+  double value[4] = {0}, amax[] = {0};
+  float accum[] = {0.5}, scale[] = {1};
+  fa_wants forward = {0};
+  fa_want *w = &forward.t[FA_T_AMAX_O], none = {0};
+  forward.t[FA_T_O] = (fa_want){.dtype = FA_F16, .n = 4, .value = value};
+  *w = (fa_want){.n = 1, .value = amax, .accum = accum, .scale = scale};
+  fa_ref_amax_of_given(&p, &in, &o, &forward);
+  CHECK(amax[0] == 0 && accum[0] == (float)(1.0001 * 0x1p-25));
+  accum[0] = 0;
+  fa_ref_amax_of_given(&p, &in, &o, &forward);
+  CHECK(amax[0] == 0 && accum[0] == 0);
+  w->accum = NULL;
+  fa_ref_amax_of_given(&p, &in, &o, &forward);
+  CHECK(amax[0] == 0);
+  fa_ref_amax_set(&none, 1, (fa_bound_amax){0, 2}); /* there is none */
+  /* An O of another shape, or beside a reference that is not finite, says nothing. */
+  w->accum = accum, accum[0] = 7, amax[0] = 3;
+  forward.t[FA_T_O].n = 5;
+  fa_ref_amax_of_given(&p, &in, &o, &forward);
+  CHECK(amax[0] == 3 && accum[0] == 7);
+  forward.t[FA_T_O].n = 4, amax[0] = INFINITY;
+  fa_ref_amax_of_given(&p, &in, &o, &forward);
+  CHECK(amax[0] == INFINITY && accum[0] == 7);
+}
+
+/* From which exponent on a type's numbers have all their bits, the largest, and how many bits these are. */
+static void check_ulp(void) {
+  static const struct {
+    fa_dtype t;
+    int least, most, bits;
+  } types[] = {{FA_E4M3, -6, 8, 4},
+               {FA_E5M2, -14, 15, 3},
+               {FA_F16, -14, 15, 11},
+               {FA_BF16, -126, 127, 8},
+               {FA_F32, -126, 127, 24}};
+  for (int i = 0; i < 5; ++i) {
+    const fa_ulp u = fa_want_ulp(types[i].t);
+    CHECK_MSG(u.low == 1023 + types[i].least && u.high == 1023 + types[i].most && u.shift == types[i].bits,
+              "%s", fa_dtype_name(types[i].t));
+  }
+}
+
 int main(void) {
   check_edges();
   check_below_normal();
   check_magnitude();
   check_sink();
   check_lse();
+  check_merged();
+  check_amax();
+  check_ulp();
   return check_done();
 }

@@ -1,5 +1,6 @@
 /* Small functions of the judge at the edges of their ranges, against values worked out by hand. */
 #include "ref/attention/astray.h"
+#include "ref/attention/coarse.h"
 #include "ref/compare/internal.h"
 #include "ref/compare/map.h"
 #include "ref/engine/sample.h"
@@ -85,6 +86,62 @@ static void test_longest_row(void) {
   fa_ref_call_free(&call);
   fa_tensors_free(&in);
   fa_case_free(&c);
+}
+
+static void late_rows(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
+                      int64_t *lo, int64_t *hi) {
+  (void)t, (void)c, (void)e;
+  *lo = i < 4 ? *hi : i;
+}
+
+/* Rows of a part that see no key do not say where its keys begin. */
+static void test_rows_without_keys(void) {
+  const fa_ref_part rows[] = {{.first = 0, .n = 9}};
+  const fa_ref_twist t = {.n_rows = 1, .rows = rows, .range = late_rows};
+  const fa_ref_options opt = {.n_threads = 1, .twist = &t};
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_ref_rows r;
+  fa_case c = case_of("{\"seqlen_q\":9,\"seqlen_k\":20,\"head_dim\":8}", &in);
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  fa_ref_rows_init(&call, &call.entry[0], 0, 0, &r);
+  CHECK(fa_ref_rows_asked(&call, &r) && r.n == 9 && r.j_begin == 4 && r.j_end == 20);
+  fa_ref_call_free(&call);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* Scores in few bits are the product alone, whatever stood there. */
+static void test_coarse_scores(void) {
+  static const double q[] = {1, 2, 3, 4}, k[] = {5, 6, 7, 8};
+  double s[] = {9, 9, 9, 9}, part[8];
+  const fa_ref_coarse coarse = {.to = {.bits = 11, .lowest = -24, .max = 65504}, .scores = true};
+  const fa_ref_product p = {FA_BLAS_N, FA_BLAS_T, 2, 2, 2, 0.5, q, 2, k, 2, s, 2};
+  fa_ref_coarse_scores(&coarse, &p, part);
+  CHECK(s[0] == 8.5 && s[1] == 11.5 && s[2] == 19.5 && s[3] == 26.5);
+}
+
+/* O of a case whose softcap may be applied twice. */
+static double capped(const char *text, bool twice) {
+  const fa_ref_twist t = {.softcap_twice = twice};
+  const fa_ref_options opt = {.n_threads = 1, .twist = &t};
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_case c = case_of(text, &in);
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &out, NULL) == FA_OK);
+  const double o = out.t[FA_T_O].value[0];
+  fa_wants_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+  return o;
+}
+
+/* Any cap twice is another one, and none twice is none. */
+static void test_capped_twice(void) {
+  const char *const half = "{\"seqlen_q\":3,\"seqlen_k\":9,\"head_dim\":8,\"softcap\":0.5}",
+                    *const none = "{\"seqlen_q\":3,\"seqlen_k\":9,\"head_dim\":8}";
+  CHECK(capped(half, true) != capped(half, false) && capped(none, true) == capped(none, false));
 }
 
 /* ---- samples ---- */
@@ -273,6 +330,9 @@ int main(void) {
   test_dscore();
   test_parts();
   test_longest_row();
+  test_rows_without_keys();
+  test_coarse_scores();
+  test_capped_twice();
   test_strips();
   test_classes();
   test_load_doubles();
