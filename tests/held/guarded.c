@@ -17,8 +17,9 @@ char *__wrap_strdup(const char *s);
 int __wrap_posix_memalign(void **p, size_t alignment, size_t n);
 void __wrap_free(void *p);
 
-enum { ROOM = 64, GARBAGE = 0xff };
-static const char guard[ROOM] = "behind a block";
+/* BEHIND: a write to a member of one element too many falls into it. */
+enum { ROOM = 64, BEHIND = 1024, GARBAGE = 0xff };
+static const char guard[BEHIND] = "behind a block";
 static const uint32_t OURS = 0x67756172;
 
 /* Before a block, in the last bytes of its room. */
@@ -89,11 +90,11 @@ static header *header_of(void *p) {
 
 static void *block(size_t n, int filled_with) {
   char *room = NULL;
-  if (fails() || __real_posix_memalign((void **)&room, ROOM, n + 2 * ROOM) != 0) return NULL;
+  if (fails() || __real_posix_memalign((void **)&room, ROOM, n + ROOM + BEHIND) != 0) return NULL;
   void *p = room + ROOM;
   *header_of(p) = (header){.n = n, .counts = !in_blas, .ours = OURS};
   memset(p, filled_with, n);
-  memcpy((char *)p + n, guard, ROOM);
+  memcpy((char *)p + n, guard, BEHIND);
   return p;
 }
 
@@ -132,7 +133,7 @@ void __wrap_free(void *p) {
     __real_free(p);
     return;
   }
-  REQUIRE(memcmp((char *)p + h->n, guard, ROOM) == 0);
+  REQUIRE(memcmp((char *)p + h->n, guard, BEHIND) == 0);
   h->ours = 0;
   memset(p, GARBAGE, h->n);
   pthread_mutex_lock(&lock);
