@@ -4,6 +4,7 @@
 #include "cases/arithmetic/fields.h"
 #include "cases/codec/json.h"
 #include "cases/data/build.h"
+#include "ref/engine/dropout.h"
 #include "ref/reference.h"
 #include "tests/support/check.h"
 
@@ -99,7 +100,44 @@ static void check_rounding(const char *dtype, fa_dtype type) {
   fa_wants_free(&w);
 }
 
+/* A key whose values are the same in every two columns, which dO subtracts from each other: P (dP - delta) is exactly 0, and in
+ * doubt. So it is where dropout drops the pair, which reads its element all the same. */
+static void check_dropped(void) {
+  fa_case c;
+  fa_tensors t;
+  fa_wants forward, backward;
+  const fa_profile profile = fa_profile_get("simt-f32", FA_F16);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  REQUIRE(fa_case_from_text(
+              "{\"seqlen_q\":1,\"seqlen_k\":30,\"head_dim\":8,\"dropout\":{\"p\":0.5,\"seed\":\"5\"},"
+              "\"score_mod\":\"score + x[kv_idx]\",\"buffers\":{\"x\":{\"shape\":[30]}}}",
+              &c, NULL) == FA_OK);
+  REQUIRE(fa_case_build(&c, &t, NULL) == FA_OK);
+  for (int64_t x = 0; x < 8; ++x)
+    fa_tensor_set(&t.t[FA_T_DO], (int64_t[FA_MAX_RANK]){0, 0, 0, x}, x % 2 ? -1 : 1);
+  for (int64_t j = 0; j < 30; ++j)
+    for (int64_t x = 1; x < 8; x += 2)
+      fa_tensor_set(&t.t[FA_T_V], (int64_t[FA_MAX_RANK]){0, j, 0, x},
+                    fa_tensor_get(&t.t[FA_T_V], (int64_t[FA_MAX_RANK]){0, j, 0, x - 1}));
+  REQUIRE(fa_ref_forward(&c.problem, &t, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &t, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
+  const fa_want *w = &backward.t[FA_T_DBUFFER_0];
+  int kept = 0;
+  REQUIRE(w->n == 30);
+  for (int j = 0; j < 30; ++j) {
+    kept += fa_ref_dropout_keep(&c.problem, 0, 0, 0, j);
+    CHECK_MSG(w->value[j] == 0 && w->accum[j] > 0 && w->accum[j] < INFINITY, "%d: %g +- %g", j, w->value[j],
+              (double)w->accum[j]);
+  }
+  CHECK(kept > 5 && kept < 25);
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&t);
+  fa_case_free(&c);
+}
+
 int main(void) {
+  check_dropped();
   check_expanded();
   check_rounding("f16", FA_F16);
   check_rounding("bf16", FA_BF16);

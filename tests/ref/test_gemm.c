@@ -3,6 +3,7 @@
 
 #include "tests/support/check.h"
 
+#include <cblas.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,6 +12,32 @@ enum { MOST = 256 };
 
 static double a64[MOST * MOST], b64[MOST * MOST], c64[MOST * MOST], d64[MOST * MOST];
 static float a32[MOST * MOST], b32[MOST * MOST], c32[MOST * MOST], d32[MOST * MOST];
+
+/* What the library is asked for. */
+static int n_f64, n_f32;
+__typeof__(cblas_dgemm) __real_cblas_dgemm, __wrap_cblas_dgemm;
+void __wrap_cblas_dgemm(CBLAS_ORDER order, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n,
+                        blasint k, double alpha, const double *a, blasint lda, const double *b, blasint ldb,
+                        double beta, double *c, blasint ldc) {
+  ++n_f64;
+  __real_cblas_dgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+__typeof__(cblas_sgemm) __real_cblas_sgemm, __wrap_cblas_sgemm;
+void __wrap_cblas_sgemm(CBLAS_ORDER order, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n,
+                        blasint k, float alpha, const float *a, blasint lda, const float *b, blasint ldb,
+                        float beta, float *c, blasint ldc) {
+  ++n_f32;
+  __real_cblas_sgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* The library has the products that do not fit, and no others. */
+static void check_who(int m, int n, int k) {
+  const int asked = !fa_gemm_fits(m, n, k);
+  n_f64 = n_f32 = 0;
+  fa_blas_dgemm_part(FA_BLAS_N, m, n, k, 1, a64, k, b64, n, 0, c64, n, NULL);
+  fa_blas_sgemm_part(FA_BLAS_N, m, n, k, 1, a32, k, b32, n, 0, c32, n, NULL);
+  CHECK_MSG(n_f64 == asked && n_f32 == asked, "%d %d %d: %d, %d", m, n, k, n_f64, n_f32);
+}
 
 /* A [m, k] (turned: stored [k, m]) is 0 outside of the spans of its rows. */
 static void fill(int m, int n, int k, bool turned, const fa_gemm_spans *s) {
@@ -56,6 +83,8 @@ int main(int argc, char **argv) {
   (void)argc;
   fa_blas_startup(argv);
   CHECK(!fa_gemm_fits(8, 8, 8) && !fa_gemm_fits(256, 100, 256) && !fa_gemm_fits(256, 256, 257));
+  check_who(8, 8, 8);
+  check_who(MOST, MOST, MOST);
   if (!library_is_alike()) return check_done();
   srand48(5);
   for (int round = 0; round < 60; ++round) {
