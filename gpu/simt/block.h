@@ -168,6 +168,7 @@ fa_simt_dim fa_simt_block_at(const fa_simt_block *b, int64_t index, int thread);
 
 /* global.c: the range of an access; NULL: there is none. */
 const fa_simt_range *fa_simt_range_of(fa_simt_block *b, const void *p, size_t bytes);
+void fa_simt_check_aligned(const void *p, size_t bytes, fa_simt_place at);
 
 /* memory.c */
 void fa_simt_shared_reset(fa_simt_block *b);

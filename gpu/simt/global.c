@@ -57,11 +57,15 @@ static void track(const fa_simt_block *b, const fa_simt_range *r, const char *p,
   }
 }
 
-void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) {
-  fa_simt_block *b = fa_simt_current;
+void fa_simt_check_aligned(const void *p, size_t bytes, fa_simt_place at) {
   if ((uintptr_t)p % bytes != 0)
     fa_simt_violation(FA_SUBJECT_CRASH, at, "misaligned global access of %zu bytes (address %% %zu is %zu)",
                       bytes, bytes, (size_t)((uintptr_t)p % bytes));
+}
+
+void *fa_simt_global(const void *p, size_t bytes, bool write, fa_simt_place at) {
+  fa_simt_block *b = fa_simt_current;
+  fa_simt_check_aligned(p, bytes, at);
   const fa_simt_range *r = fa_simt_range_of(b, p, bytes);
   if (!r) outside(b, p, bytes, write, at);
   if (write && !r->writable)

@@ -358,7 +358,10 @@ void fa_simt_cp_async(uint32_t shared, const void *global, uint32_t bytes, bool 
   fa_simt_block *b = fa_simt_current;
   fa_simt_thread *t = b->running;
   shared_check(b, shared, bytes, "cp.async write", at);
-  if (in_range) fa_simt_global(global, bytes, false, at);
+  if (in_range)
+    fa_simt_global(global, bytes, false, at);
+  else
+    fa_simt_check_aligned(global, bytes, at); /* PTX asks it of addresses that nothing is read from, too */
   note_write(b, shared, bytes, true, at);
   fill16(b->shared + shared, bytes, FA_POISON_IN_FLIGHT);
   fa_copy_queue *q = &t->copies;

@@ -122,6 +122,9 @@ static void matrix_past_end(const void *) {
 static void misaligned_global(const void *) {
   FAULT, load_global(reinterpret_cast<const vec4 *>(global_in + 1));
 }
+static void misaligned_copy_of_nothing(const void *) {
+  FAULT, cp_async16(16 * thread_id(), global_in + 1, false);
+}
 static void misaligned_shared(const void *) {
   FAULT, load_shared16(8);
 }
@@ -148,6 +151,7 @@ static void check_wrong_kernels() {
   expect("shared far", shared_far, FA_SUBJECT_OOB, "4096 bytes");
   expect("matrix past end", matrix_past_end, FA_SUBJECT_OOB, "ldmatrix");
   expect("misaligned global", misaligned_global, FA_SUBJECT_CRASH, "misaligned");
+  expect("misaligned copy of nothing", misaligned_copy_of_nothing, FA_SUBJECT_CRASH, "misaligned");
   expect("misaligned shared", misaligned_shared, FA_SUBJECT_CRASH, "misaligned");
   for (uint64_t seed = 0; seed < 20; ++seed) {
     fa_simt_report r = launch(divergent_barrier, seed);
