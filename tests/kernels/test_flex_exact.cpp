@@ -1,13 +1,16 @@
 /* Order-independent sums of floats, on the host executor: against the processor's addition of two numbers,
- * and against a sum kept bit by bit; and the registers in front of them. */
+ * and against a sum kept bit by bit; and the registers in front of them. Elements of buffers, and blocks of a map, beyond
+ * 2^32. */
 extern "C" {
 #include "cases/base/rng.h"
 #include "gpu/simt/launch.h"
 #include "tests/support/check.h"
 }
+#include "gpu/kernels/mods/blocks.cuh"
 #include "gpu/kernels/mods/gradient.cuh"
 
 #include <string.h>
+#include <sys/mman.h>
 
 using namespace fa;
 
@@ -27,8 +30,8 @@ struct add_params {
   const fa_flex_args *flex;
 };
 
-static void launch(fa_simt_kernel kernel, const void *params, unsigned blocks, unsigned y, uint64_t seed) {
-  const fa_simt_range range = {"memory", reinterpret_cast<const char *>(&m), sizeof m, true, nullptr};
+static void launch_on(const fa_simt_range &range, fa_simt_kernel kernel, const void *params, unsigned blocks,
+                      unsigned y, uint64_t seed) {
   fa_simt_launch l = {};
   l.kernel = kernel;
   l.params = params;
@@ -43,6 +46,10 @@ static void launch(fa_simt_kernel kernel, const void *params, unsigned blocks, u
   fa_error err = {""};
   CHECK_MSG(fa_simt_run(&l, &report, &err) == FA_OK && report.state == FA_SUBJECT_OK, "%s %s", err.text,
             report.text);
+}
+static void launch(fa_simt_kernel kernel, const void *params, unsigned blocks, unsigned y, uint64_t seed) {
+  launch_on({"memory", reinterpret_cast<const char *>(&m), sizeof m, true, nullptr}, kernel, params, blocks,
+            y, seed);
 }
 
 static void clear_kernel(const void *p) {
@@ -344,6 +351,67 @@ static void test_registers() {
   }
 }
 
+/* ---- numbers beyond 32 bits ---- */
+
+/* Zeros: address space, of which memory is what is touched. */
+static char *reserve(size_t bytes) {
+  void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(p != MAP_FAILED);
+  return static_cast<char *>(p);
+}
+
+/* Two elements of which the second's upper half, moved by one bit too few, makes it the first. */
+static const int64_t far_element[2] = {(1ll << 31) + 5, (1ll << 32) + 5};
+
+static void far_elements_kernel(const void *params) {
+  const fa_flex_args &x = *static_cast<const add_params *>(params)->flex;
+  const int thread = static_cast<int>(threadIdx.x);
+  flex_gradients<flex_mods> gradients;
+  gradients.adder(x, 1.0f)(0, far_element[thread % 2], 1.0f);
+  gradients.flush(x, thread % 32);
+}
+
+static void test_far_elements() {
+  const fa_flex_functions functions = {nullptr, nullptr, nullptr, no_slope, 1};
+  const size_t bytes = static_cast<size_t>(far_element[1] + 1) * sizeof(float);
+  char *buffer = reserve(bytes);
+  fa_flex_args x = {};
+  x.functions = &functions;
+  x.dbuffer[0] = reinterpret_cast<float *>(buffer);
+  const add_params a = {0, &x};
+  launch_on({"buffer", buffer, bytes, true, nullptr}, far_elements_kernel, &a, 1, 1, 0);
+  for (int64_t e : far_element)
+    CHECK_MSG(x.dbuffer[0][e] == THREADS / 2, "element %lld: %g", static_cast<long long>(e),
+              static_cast<double>(x.dbuffer[0][e]));
+  munmap(buffer, bytes);
+}
+
+/* A map of 2^20 blocks a row: that of the pair is beyond 2^32. */
+enum { FAR_ROW = (1 << 12) + 1, FAR_KEY = 3, FAR_BLOCKS = 1 << 20 };
+static bool far_visible;
+
+static void far_block_kernel(const void *params) {
+  const fa_flex_args &x = *static_cast<const add_params *>(params)->flex;
+  if (threadIdx.x == 0)
+    far_visible =
+        flex_visible<flex_mods>(x, FA_FLEX_MIXED, flex_pair{0, 0, FAR_ROW, FAR_KEY, FAR_ROW + 1, FAR_BLOCKS});
+}
+
+static void test_far_block() {
+  const size_t at = static_cast<size_t>(FAR_ROW) * FAR_BLOCKS + FAR_KEY, bytes = at + 1;
+  char *map = reserve(bytes);
+  map[at] = FA_FLEX_FULL;
+  fa_flex_args x = {};
+  x.map = reinterpret_cast<const uint8_t *>(map);
+  x.q_block = x.kv_block = 1;
+  x.n_q_blocks = FAR_ROW + 1;
+  x.n_kv_blocks = FAR_BLOCKS;
+  const add_params a = {0, &x};
+  launch_on({"map", map, bytes, false, nullptr}, far_block_kernel, &a, 1, 1, 0);
+  CHECK(far_visible);
+  munmap(map, bytes);
+}
+
 int main() {
   rng = fa_rng_make(20, 11);
   test_sees_a_bit();
@@ -352,5 +420,7 @@ int main() {
   test_many();
   test_full();
   test_registers();
+  test_far_elements();
+  test_far_block();
   return check_done();
 }
