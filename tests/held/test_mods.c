@@ -159,6 +159,10 @@ static void test_large_integers(void) {
                   "- kv_idx * 1000) * "
                   "20000 > 0\"}",
                   false, &err) == FA_OK);
+  CHECK(status_of(
+            "{\"family\":\"flex\",\"seqlen_q\":2,\"seqlen_k\":80,\"head_dim\":8,\"mask_mod\":\"(-2147483600 "
+            "- kv_idx) < 0\"}",
+            false, &err) == FA_ERR_INPUT);
 }
 
 /* A root has no slope at 0. */

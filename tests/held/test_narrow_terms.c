@@ -1,6 +1,8 @@
-/* What a sum of products of 8 bits loses in an accumulator of 13 fraction bits, term by term, against a plain loop. */
+/* What a sum of products of 8 bits loses in an accumulator of 13 fraction bits, term by term, against a plain loop; the largest P, and O
+ * in 8 bits, element by element. */
 #include "cases/base/rng.h"
 #include "ref/bounds/narrow.h"
+#include "ref/bounds/stored.h"
 #include "tests/support/check.h"
 
 #include <math.h>
@@ -102,7 +104,69 @@ static void test_terms(int width) {
     }
 }
 
+/* Errors of the largest P, of which one is independent from pair to pair. */
+static void test_largest(void) {
+  static fa_bound_scratch b;
+  static const fa_problem p = {.quantized = {.amax = true}};
+  const fa_ref_call c = {.p = &p, .lambda = 5};
+  const double prob[] = {0.125, 0.5};
+  float e[] = {9, 0.25f, 0.25f}, e_score[] = {9, 0, 0.125f};
+  b.e_logit = e, b.e_score = e_score;
+  fa_bound_amax_begin(&b, 1);
+  fa_bound_amax_add(&b, &c, 0, 1, prob, 2);
+  const fa_bound_largest *x = &b.row_amax[0];
+  CHECK(x->p == 0.5 && x->e == 0.25 + 5 * 0.125 && x->summed == 0.25 && x->most == 0.5 * 1.875);
+  b.e_score = NULL;
+  fa_bound_amax_begin(&b, 1);
+  fa_bound_amax_add(&b, &c, 0, 1, prob, 2);
+  CHECK(x->most == 0.5 * 1.25);
+}
+
+/* Elements of O in e4m3, which ends at 448, times a scale of 1/2. */
+static void test_stored(void) {
+  static const fa_problem p = {.quantized = {.o = FA_E4M3}};
+  float by = 0.5f, quant[] = {80, 80, 80, 8}, accum[] = {40, 40, 40, 4}, noise[] = {1, 1, 1, 1};
+  double value[] = {-1000, 880, 2000, 100};
+  fa_tensors in = {0};
+  in.t[FA_T_O_SCALE] =
+      (fa_tensor){.dtype = FA_F32, .rank = 1, .shape = {1}, .stride = {1}, .data = (char *)&by};
+  fa_want o = {.dtype = FA_BF16,
+               .n = 4,
+               .rank = 1,
+               .shape = {4},
+               .value = value,
+               .quant = quant,
+               .accum = accum,
+               .noise = noise};
+  fa_bound_store_o(&p, &in, &o);
+  CHECK(o.dtype == FA_E4M3 && o.saturates && value[0] == -448 && value[1] == 440 && value[2] == 448 &&
+        value[3] == 50);
+  CHECK(quant[3] == 4 && noise[3] == 0.5f && noise[0] == 896 && noise[1] == 896 && noise[2] == 896);
+  CHECK_MSG(fabsf(quant[0] - 40 * 8 / 60.f) < 1e-2f && fabsf(accum[0] - 20 * 8 / 60.f) < 1e-2f, "%g, %g",
+            quant[0], accum[0]);
+  CHECK(quant[1] == 40 && quant[2] == 0 && accum[2] == 0);
+}
+
+/* A single element without bounds; and an O that nobody asks for. */
+static void test_stored_alone(void) {
+  static const fa_problem p = {.quantized = {.o = FA_E4M3}};
+  float by = 0.5f;
+  double value[] = {100};
+  fa_tensors in = {0};
+  in.t[FA_T_O_SCALE] =
+      (fa_tensor){.dtype = FA_F32, .rank = 1, .shape = {1}, .stride = {1}, .data = (char *)&by};
+  fa_want o = {.dtype = FA_BF16, .n = 1, .rank = 1, .shape = {1}, .value = value};
+  fa_bound_store_o(&p, &in, &o);
+  CHECK(o.dtype == FA_E4M3 && value[0] == 50);
+  o.n = 0, o.dtype = FA_BF16;
+  fa_bound_store_o(&p, &in, &o);
+  CHECK(o.dtype == FA_BF16 && value[0] == 50);
+}
+
 int main(void) {
+  test_largest();
+  test_stored();
+  test_stored_alone();
   for (int width = 1; width <= WIDEST; ++width) test_terms(width);
   return check_done();
 }

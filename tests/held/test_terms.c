@@ -1,9 +1,10 @@
 /* Terms of the bounds that few data have, each function by itself: a P of which nothing is known, scores that overflow times a scale of 0,
- * queries that are restored after a tile, independent errors of dP in delta, a sum of 8-bit products that cancels, sums that reach what f16 holds or are added in
- * memory, the size of dLSE. */
+ * queries that are restored after a tile, independent errors of scores and of dP, delta of a stored O, pairs whose dP or dS is beyond its type, a sum of 8-bit
+ * products that cancels, sums that reach what f16 holds or are added in memory, rows that round alike, the sizes of Q and dLSE. */
 #include "ref/attention/outputs.h"
 #include "ref/bounds/backward.h"
 #include "ref/bounds/narrow.h"
+#include "ref/bounds/scattered.h"
 #include "ref/reference.h"
 #include "tests/held/case_of.h"
 
@@ -47,9 +48,36 @@ static void test_unknown(void) {
   CHECK(overflows);
 }
 
+/* Only the row's own keys are asked whether a score may be infinite. */
+static void test_own_keys(void) {
+  static fa_bound_scratch b;
+  static const fa_problem p = {.scale = 1};
+  fa_profile profile = plain();
+  profile.operand_max[FA_PRODUCT_PV] = 65504;
+  const fa_ref_call c = {.p = &p, .profile = &profile, .d = 1, .dv = 1};
+  float e[2] = {INFINITY, 0};
+  double s[2] = {0}, l[1] = {0};
+  const fa_ref_scratch w = {.s = s, .l = l};
+  b = (fa_bound_scratch){.e_logit = e};
+  fa_bound_backward_row_exponent(&c, fa_rows_best(), &w, &b, 0, 2, 1, 2);
+  CHECK(!b.overflows && e[1] < 1);
+}
+
+/* ---- rows that round alike ---- */
+
+/* Three steps, of which one is beyond the most that counts; what is masked is no step, and neither is what lies before. */
+static void test_spread(void) {
+  const double x[] = {9, 1, 1.25, -INFINITY, 1.25, 7};
+  fa_bound_spread s;
+  fa_bound_spread_begin(&s, 2);
+  fa_bound_spread_add(&s, x + 1, 5);
+  CHECK_MSG(s.n == 3 && s.sum == 0.25 + 0 + 2 && s.last == 7, "%lld steps of %g", (long long)s.n, s.sum);
+  CHECK(fa_bound_is_alike(&s, 0.75) && !fa_bound_is_alike(&s, 0.5));
+}
+
 /* ---- scores ---- */
 
-enum { ROWS = 2, KEYS = 2, D = 3 };
+enum { ROWS = 2, KEYS = 3, D = 3 };
 
 typedef struct scores {
   fa_bound_scratch b;
@@ -57,12 +85,12 @@ typedef struct scores {
   double s[ROWS * KEYS];
 } scores;
 
-static scores *scores_of(double scale, fa_profile profile, bool rotated) {
+static scores *scores_of(double scale, fa_profile profile, double unit, bool rotated) {
   static scores x;
   const fa_problem p = {.scale = scale};
   const fa_ref_call c = {.p = &p, .profile = &profile, .d = D, .dv = D};
   static fa_ref_rows r = {.n = ROWS};
-  x = (scores){.b = {.unit_q = 2, .unit_k = 2}};
+  x = (scores){.b = {.unit_q = unit, .unit_k = 2}};
   for (int i = 0; i < ROWS * D; ++i) x.q[i] = 0.25f + 0.125f * (float)i, x.row_q[i] = 0x1p-6f;
   for (int i = 0; i < KEYS * D; ++i) x.k[i] = 1 - 0.125f * (float)i, x.row_k[i] = 0x1p-7f;
   x.b.q = x.q, x.b.k = x.k, x.b.e_logit = x.e;
@@ -73,23 +101,81 @@ static scores *scores_of(double scale, fa_profile profile, bool rotated) {
 
 /* The next tile of keys meets the same queries. */
 static void test_restored(void) {
-  const scores *x = scores_of(1, plain(), true);
+  const scores *x = scores_of(1, plain(), 2, true);
   for (int i = 0; i < ROWS * D; ++i) CHECK(x->q[i] == 0.25f + 0.125f * (float)i);
 }
 
 static void test_no_scale(void) {
   fa_profile narrow = plain();
   narrow.u_scores = 0x1p-9, narrow.max_scores = 0x1p-10;
-  const scores *x = scores_of(0, narrow, false);
+  const scores *x = scores_of(0, narrow, 2, false);
   for (int i = 0; i < ROWS * KEYS; ++i) CHECK(x->e[i] == INFINITY);
+}
+
+/* The unit is a power of two above the largest element, which is more than half of it. */
+static void test_large_queries(void) {
+  fa_profile f16 = plain();
+  f16.operand_max[FA_PRODUCT_QK] = 65504;
+  CHECK(scores_of(1, f16, 65536, false)->e[0] < 1e6f);
+  CHECK(scores_of(1, f16, 131072, false)->e[0] == INFINITY);
+}
+
+/* Independent errors of scores that are rounded: of one that is hidden there are none. */
+static void test_hidden_score(void) {
+  static fa_bound_scratch b;
+  static fa_ref_rows r = {.n = 1};
+  const fa_problem p = {.scale = 1};
+  fa_profile profile = plain();
+  profile.u_scores = 0x1p-9;
+  const fa_ref_call c = {.p = &p, .profile = &profile, .d = 1, .generic = true};
+  const double s[] = {-INFINITY, 2};
+  float e_score[2], e[2] = {0};
+  b.e_score = e_score, b.e_logit = e;
+  fa_bound_scatter_begin(&b, &c, &r, 0, 2, s);
+  CHECK(e_score[0] == 0 && e_score[1] > 0x1p-7f && e_score[1] < 0x1.01p-7f);
+}
+
+/* Where nothing is independent a sum of n absolute values is sqrt(n) times the root of their squares. */
+static void test_small_operands(void) {
+  enum { WIDTH = 8 };
+  static fa_bound_scratch b;
+  static fa_ref_rows r = {.n = 1};
+  const fa_problem p = {.scale = 1};
+  fa_profile profile = plain();
+  profile.operand_step[FA_PRODUCT_QK] = 0x1p-10;
+  const fa_ref_call c = {.p = &p, .profile = &profile, .d = WIDTH};
+  const double s[] = {1};
+  float q2[WIDTH], k2[WIDTH], e_score[1], e[1] = {0};
+  for (int x = 0; x < WIDTH; ++x) q2[x] = 1, k2[x] = 0;
+  b.q2 = q2, b.k2 = k2, b.e_score = e_score, b.e_logit = e, b.unit_q = b.unit_k = 1;
+  fa_bound_scatter_begin(&b, &c, &r, 0, 1, s);
+  const double want = 0x1p-10 * sqrt(2 * WIDTH) * sqrt(WIDTH);
+  CHECK_MSG(fabs(e_score[0] - want) < 1e-3 * want, "%g, not %g", e_score[0], want);
+}
+
+/* A cap below 1 flattens errors as one above it does. */
+static void test_low_cap(void) {
+  static fa_bound_scratch b;
+  static fa_ref_rows r = {.n = 1, .hi = {1}};
+  static const fa_ref_sequence entry = {.sq = 1, .sk = 1};
+  const fa_problem p = {.scale = 1, .softcap = 0.5};
+  const fa_profile profile = plain();
+  const fa_ref_call c = {.p = &p, .profile = &profile, .d = 1, .generic = true};
+  const double x[] = {0.495}, th[] = {0.99};
+  float e_score[1] = {0x1p-10f}, e[1] = {0};
+  r.e = &entry;
+  b.e_score = e_score, b.e_logit = e;
+  fa_bound_logits_end(&b, &c, &r, 0, 1, x, th, NULL);
+  CHECK_MSG(e_score[0] > 0 && e_score[0] < 0x1p-14f, "%g", e_score[0]);
 }
 
 /* ---- delta as the sum of P dP ---- */
 
-/* What four pairs of P 1/4 and dP 1 add, of which the errors of dP are so large. */
-static fa_bound_delta_sum delta_of(float error) {
+/* What four pairs of P 1/4 and dP 1 add, of which the errors of dP are so large; floor: what a P below the normal range loses. */
+static fa_bound_delta_sum delta_of(float error, double floor) {
   static fa_bound_scratch b;
-  const fa_profile profile = plain();
+  fa_profile profile = plain();
+  profile.floor_p = floor;
   static const fa_problem p = {.scale = 1};
   const fa_ref_call c = {.p = &p, .profile = &profile, .d = 1, .dv = 1, .lambda = 5};
   double s[4], dp[4];
@@ -103,9 +189,123 @@ static fa_bound_delta_sum delta_of(float error) {
 }
 
 static void test_delta(void) {
-  const fa_bound_delta_sum none = delta_of(0), some = delta_of(0.125f);
+  const fa_bound_delta_sum none = delta_of(0, 0), some = delta_of(0.125f, 0);
   CHECK(none.squares == 0 && none.worst == 0);
   CHECK_MSG(some.squares == 4 * 0x1p-8 && some.worst == 5 * 0.25, "%g, %g", some.squares, some.worst);
+  const fa_bound_delta_sum lost = delta_of(0, 1); /* no P loses more than itself */
+  CHECK_MSG(lost.worst == 4 * 0.25, "%g", lost.worst);
+}
+
+/* ---- delta from O ---- */
+
+/* Independent errors of O come with the squares of dO. */
+static void test_delta_of_o(void) {
+  static fa_bound_scratch b;
+  static fa_ref_rows r = {.n = 1};
+  fa_tensors in;
+  fa_wants forward = {0}, out = {0};
+  fa_ref_call call;
+  fa_case c = case_of("{\"seqlen_q\":1,\"seqlen_k\":3,\"head_dim\":8}", &in);
+  fa_profile profile = plain();
+  profile.delta = FA_DELTA_EXACT_O;
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile, .generic = true};
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  fa_ref_rows_init(&call, &call.entry[0], 0, 0, &r);
+  double d_o[8], o[8] = {0}, delta[1] = {0};
+  fa_want *w = &forward.t[FA_T_O];
+  for (int x = 0; x < 8; ++x) d_o[x] = -0.25, w->quant[x] = 1, w->accum[x] = 0, w->noise[x] = 0x1p-10f;
+  const fa_ref_scratch scratch = {.d_o = d_o, .o = o, .delta = delta};
+  call.forward = &forward;
+  const double got = fa_bound_delta(&call, &r, 0, &scratch, &b), want = 1.5 * call.lambda * sqrt(8) * 0x1p-12;
+  CHECK_MSG(fabs(got - want) < 1e-3 * want, "%g, not %g", got, want);
+  fa_ref_call_free(&call);
+  fa_wants_free(&forward);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* ---- a row's dS ---- */
+
+/* Two pairs of P 1/2, whose dP are these. */
+typedef struct pairs {
+  fa_bound_scratch b;
+  float e[2], d[2], w[2], w2[2], we[2], g[2], g2[2], ge[2], terms[2], exact[2];
+  bool lost[2];
+} pairs;
+
+static pairs *pairs_of(const fa_profile *profile, double unit_do, double dropout, double first,
+                       double second) {
+  static pairs x;
+  const fa_problem p = {.scale = 1, .dropout = {.p = dropout}};
+  const fa_ref_call c = {.p = &p, .profile = profile, .d = 1, .dv = 1};
+  double s[2] = {0.5, 0.5}, dp[2] = {first, second}, z[2] = {1 / (1 - dropout), 1 / (1 - dropout)},
+         delta[1] = {0};
+  const fa_ref_scratch w = {.s = s, .dp = dp, .z = z, .delta = delta};
+  x = (pairs){.b = {.unit_ds = 1, .unit_do = unit_do, .unit_v = 1}, .d = {0.75f, 0.75f}};
+  x.b.e_logit = x.e, x.b.d = x.d, x.b.w = x.w, x.b.w2 = x.w2, x.b.we = x.we;
+  x.b.g = x.g, x.b.g2 = x.g2, x.b.ge = x.ge, x.b.terms = x.terms, x.b.exact = x.exact, x.b.key_lost = x.lost;
+  fa_bound_backward_row(&c, fa_rows_best(), &w, &x.b, 0, 2, 0, 2);
+  return &x;
+}
+
+/* A dS that its type does not hold is infinite, of either sign; a type that dS is not rounded to has no say. */
+static void test_beyond(void) {
+  fa_profile profile = plain();
+  profile.max_p = 0.25;
+  const pairs *x = pairs_of(&profile, 1, 0, -1, 0.125);
+  CHECK(x->ge[0] < 1 && !x->lost[0] && !x->b.row_lost[0]);
+  profile.u_ds = 0x1p-9;
+  x = pairs_of(&profile, 1, 0, -1, 0.125);
+  CHECK(x->ge[0] == FA_GREATEST_WEIGHT && x->lost[0] && x->b.row_lost[0]);
+  CHECK(x->ge[1] < 1 && !x->lost[1]);
+}
+
+/* dP is rounded, and with dropout again: to a type that holds less by dropout's factor. */
+static void test_dropped_dp(void) {
+  fa_profile once = plain(), twice = plain();
+  once.u_p_in_ds = 0x1p-9, once.floor_p = 1;
+  twice = once, twice.u_dp = 0x1p-4;
+  const float less = pairs_of(&once, 1, 0.5, 1, 1)->ge[0];
+  const float more = pairs_of(&twice, 1, 0.5, 1, 1)->ge[0] - less,
+              whole = pairs_of(&twice, 1, 0, 1, 1)->ge[0];
+  CHECK_MSG(fabsf(more - 0.125f) < 1e-3f, "%g", more); /* P 1/2, Z dP 2, twice 2^-4 of it */
+  CHECK_MSG(fabsf(whole - pairs_of(&once, 1, 0, 1, 1)->ge[0] - 0.03125f) < 1e-3f, "%g", whole);
+  twice.max_dp = 1;
+  CHECK(!pairs_of(&twice, 1, 0, 1, 1)->b.overflows && pairs_of(&twice, 1, 0.5, 1, 1)->b.overflows);
+}
+
+/* A dO that its narrow type does not hold, though the sum is one of floats. */
+static void test_large_do(void) {
+  fa_profile profile = plain();
+  profile.operand_max[FA_PRODUCT_DP] = 65504;
+  CHECK(!pairs_of(&profile, 65536, 0, 1, 1)->b.overflows);
+  CHECK(pairs_of(&profile, 131072, 0, 1, 1)->b.overflows);
+}
+
+/* Keys that an item meets later leave the sums of those before them. */
+static void test_touch(void) {
+  enum { WIDTH = 4, SIZE = 16 * WIDTH };
+  static float x[8][SIZE];
+  bool lost[16];
+  const fa_ref_call c = {.d = WIDTH, .dv = WIDTH};
+  fa_bound_scratch b = {.dk1 = x[0],
+                        .dke = x[1],
+                        .dk2 = x[2],
+                        .dv1 = x[3],
+                        .dve = x[4],
+                        .dv2 = x[5],
+                        .dk_terms = x[6],
+                        .dv_exact = x[7],
+                        .dk_lost = lost};
+  for (int i = 0; i < 8 * SIZE; ++i) x[i / SIZE][i % SIZE] = 1;
+  for (int j = 0; j < 16; ++j) lost[j] = true;
+  fa_bound_backward_touch(&c, &b, 8, 12);
+  for (int i = 0; i < 8 * SIZE; ++i) {
+    const int key = i % SIZE / (i / SIZE < 6 ? WIDTH : 1);
+    CHECK_MSG((x[i / SIZE][i % SIZE] == 0) == (key >= 8 && key < 12), "array %d, %d", i / SIZE, i % SIZE);
+  }
+  for (int j = 0; j < 16; ++j) CHECK(lost[j] == !(j >= 8 && j < 12));
 }
 
 /* ---- products of 8 bits ---- */
@@ -258,15 +458,46 @@ static void test_dlse(void) {
   fa_case_free(&c);
 }
 
+/* The largest element may be the last of a long row of dLSE. */
+static void test_long_dlse(void) {
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_bound_scratch b;
+  fa_case c = case_of("{\"seqlen_q\":1100,\"seqlen_k\":2,\"head_dim\":8,\"grad_lse\":true}", &in);
+  const fa_profile profile = fa_profile_get("simt-f32", c.problem.dtype);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  fa_tensor_set(&in.t[FA_T_DLSE], (int64_t[FA_MAX_RANK]){0, 0, 1099}, 1000);
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  REQUIRE(fa_bound_scratch_init(&b, &call, true, NULL, NULL) == FA_OK);
+  CHECK_MSG(b.unit_dlse == 1024, "%g", b.unit_dlse);
+  fa_bound_scratch_free(&b);
+  fa_ref_call_free(&call);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 int main(void) {
   test_unknown();
+  test_own_keys();
+  test_spread();
   test_restored();
   test_no_scale();
+  test_large_queries();
+  test_hidden_score();
+  test_small_operands();
+  test_low_cap();
   test_delta();
+  test_delta_of_o();
+  test_beyond();
+  test_dropped_dp();
+  test_large_do();
+  test_touch();
   test_cancelled();
   test_chunks();
   test_sum_limits();
   test_added();
   test_dlse();
+  test_long_dlse();
   return check_done();
 }
