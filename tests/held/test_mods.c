@@ -104,6 +104,23 @@ static void test_lists_by_entry(void) {
   }
 }
 
+/* Sequences of as many keys, but of 5 rows and of 20. */
+static void test_lists_of_packed(void) {
+  fa_tensors in;
+  fa_int32_array list[4];
+  fa_case c =
+      case_of("{\"family\":\"flex\",\"head_dim\":8,\"cu_seqlens_q\":[0,5,25],\"cu_seqlens_k\":[0,40,80],"
+              "\"mask_mod\":\"q_idx >= kv_idx\",\"block_sparse\":{\"q_block\":8,\"kv_block\":8,"
+              "\"from\":\"mask_mod\"}}",
+              &in);
+  static const int want[] = {1, 0, 0, 1, 2, 3};
+  REQUIRE(fa_ref_block_lists(&c.problem, &in, list, NULL) == FA_OK && list[0].n == 6);
+  for (int64_t row = 0; row < 6; ++row) CHECK(list[0].v[row] + list[2].v[row] == want[row]);
+  for (int i = 0; i < 4; ++i) free(list[i].v);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* A tile of keys of which no block is listed, before one that has one: gradients of what the latter reads. */
 static void test_tile_passed_over(void) {
   const fa_ref_options opt = {.n_threads = 1};
@@ -196,6 +213,13 @@ static void test_first_pair(void) {
   CHECK_MSG(strstr(err.text, "at b 0, h 0, q_idx 0, kv_idx 0"), "%s", err.text);
 }
 
+/* Of two reasons at one pair the first is told: the value, before its errors are asked. */
+static void test_first_reason(void) {
+  fa_error err = {""};
+  CHECK(status_by(FLEX_F32 "\"sqrt(-1e-12 - (score - score))\"}", "simt-f32", false, &err) == FA_ERR_INPUT);
+  CHECK_MSG(strstr(err.text, "has no value"), "%s", err.text);
+}
+
 /* Derivatives are numbers, but on the way there they may exceed float32. */
 static void test_unsure_slope(void) {
   static const char text[] = FLEX_F32 "\"score * 1e-30 * 1e-9 * 1e20 * 1e19\"}";
@@ -213,6 +237,28 @@ static void test_no_slope_of_a_buffer(void) {
   CHECK(status_of(text, false, &err) == FA_OK);
   CHECK(status_of(text, true, &err) == FA_ERR_INPUT);
   CHECK_MSG(strstr(err.text, "no finite derivative"), "%s", err.text);
+}
+
+/* A node before the first has no part in derivatives, and a row that fills all lanes none in the next node's. */
+static void test_all_lanes(void) {
+  fa_expr_node node[] = {{.op = FA_EXPR_NEG, .type = FA_EXPR_FLOAT, .n_args = 1, .arg = {1}},
+                         {.op = FA_EXPR_SCORE, .type = FA_EXPR_FLOAT},
+                         {.op = FA_EXPR_NEG, .type = FA_EXPR_FLOAT, .n_args = 1, .arg = {0}}};
+  const fa_expr e = {.node = node + 1, .n = 2, .root = 1};
+  double score[FA_EXPR_LANES] = {0};
+  const fa_ref_pairs p = {.n = FA_EXPR_LANES, .seqlen_q = 1, .seqlen_k = FA_EXPR_LANES, .score = score};
+  fa_ref_expr x;
+  REQUIRE(fa_ref_expr_init(&x, &e, NULL, NULL) == FA_OK);
+  fa_ref_expr_eval(&x, &p);
+  fa_ref_expr_derive(&x, FA_EXPR_LANES);
+  for (int lane = 0; lane < FA_EXPR_LANES; ++lane) {
+    double of_score, of_root, error;
+    fa_ref_expr_share(&x, 0, lane, &of_score, &error);
+    fa_ref_expr_share(&x, 1, lane, &of_root, &error);
+    CHECK(of_score == -1 && of_root == 1);
+  }
+  CHECK(x.derivative[0] == -1);
+  fa_ref_expr_free(&x);
 }
 
 static void test_no_buffer(void) {
@@ -265,13 +311,16 @@ int main(void) {
   test_own_lists();
   test_made_lists();
   test_lists_by_entry();
+  test_lists_of_packed();
   test_tile_passed_over();
   test_large_integers();
   test_no_slope();
   test_which_key();
   test_first_pair();
+  test_first_reason();
   test_unsure_slope();
   test_no_slope_of_a_buffer();
+  test_all_lanes();
   test_no_buffer();
   test_want_bound();
   test_hidden_bias();

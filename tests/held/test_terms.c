@@ -372,10 +372,16 @@ static void test_chunks(void) {
 
 /* ---- gradients ---- */
 
-/* Bounds of dQ and dK of an element whose magnitudes' sum is `largest` units, summed in f16, of which each is 2^-10. */
-static void sums_of(float largest, double unit, bool *dq_overflows, bool *dk_overflows) {
+/* Which of dQ, dK and dV may overflow. */
+typedef struct overflowing {
+  bool dq, dk, dv;
+} overflowing;
+
+/* Of an element whose magnitudes' sum is `largest` units, summed in f16, of which each is 2^-10. */
+static overflowing sums_of(float largest, double unit) {
   fa_profile profile = plain();
-  profile.accumulator[FA_PRODUCT_DQ] = profile.accumulator[FA_PRODUCT_DK] = FA_ACCUMULATOR_F16;
+  for (int i = 0; i < FA_N_PRODUCTS; ++i) profile.accumulator[i] = FA_ACCUMULATOR_F16;
+  overflowing which;
   static fa_bound_scratch b;
   static fa_ref_rows r;
   fa_tensors in;
@@ -388,26 +394,27 @@ static void sums_of(float largest, double unit, bool *dq_overflows, bool *dk_ove
   fa_ref_rows_init(&call, &call.entry[0], 0, 0, &r);
   static float sums[4 * 8], zeros[4 * 8], max_k[1] = {1};
   for (int x = 0; x < 4 * 8; ++x) sums[x] = largest;
-  b.unit_ds = unit, b.unit_k = b.unit_q = b.unit_do = 1, b.max_k = max_k;
+  b.unit_ds = b.unit_do = unit, b.unit_k = b.unit_q = 1, b.max_k = max_k;
   b.dq1 = sums, b.dqe = b.dq2 = zeros;
   fa_bound_backward_end(&call, &r, &b);
-  *dq_overflows = out.t[FA_T_DQ].accum[0] == INFINITY;
+  which.dq = out.t[FA_T_DQ].accum[0] == INFINITY;
   const fa_backward_job job = {.c = &call};
-  for (int x = 0; x < 8; ++x) out.t[FA_T_DK].quant[x] = largest;
+  for (int x = 0; x < 8; ++x) out.t[FA_T_DK].quant[x] = out.t[FA_T_DV].quant[x] = largest;
   fa_bound_backward_finish(&job, &call.entry[0], 0, 0, 1, &b);
-  *dk_overflows = out.t[FA_T_DK].accum[0] == INFINITY;
+  which.dk = out.t[FA_T_DK].accum[0] == INFINITY;
+  which.dv = out.t[FA_T_DV].accum[0] == INFINITY;
   fa_ref_call_free(&call);
   fa_wants_free(&out);
   fa_tensors_free(&in);
   fa_case_free(&c);
+  return which;
 }
 
 static void test_sum_limits(void) {
-  bool dq, dk;
-  sums_of(65504 * 1000, 0x1p-10, &dq, &dk); /* of units of 2^-10: 63969 */
-  CHECK(!dq && !dk);
-  sums_of(65504 * 1024, 0x1p-10, &dq, &dk); /* at the limit, but that the sum is one of floats */
-  CHECK(dq && dk);
+  const overflowing below = sums_of(65504 * 1000, 0x1p-10); /* of units of 2^-10: 63969 */
+  CHECK(!below.dq && !below.dk && !below.dv);
+  const overflowing at = sums_of(65504 * 1024, 0x1p-10); /* at the limit, but that the sum is one of floats */
+  CHECK(at.dq && at.dk && at.dv);
 }
 
 /* Added in memory, where each addition may lose so much: after dropout's factor. */
