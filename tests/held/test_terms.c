@@ -75,6 +75,33 @@ static void test_spread(void) {
   CHECK(fa_bound_is_alike(&s, 0.75) && !fa_bound_is_alike(&s, 0.5));
 }
 
+/* The bound of O's roundings of P where queries are filled so. */
+static double rounded_by(const char *fill) {
+  char text[300];
+  fa_tensors in;
+  fa_wants out = {0};
+  snprintf(text, sizeof text,
+           "{\"seqlen_q\":1,\"seqlen_k\":2048,\"head_dim\":8,\"dropout\":{\"p\":0.25,\"seed\":\"3\"},"
+           "\"fill\":{\"q\":\"%s\"}}",
+           fill);
+  fa_case c = case_of(text, &in);
+  fa_profile profile = plain();
+  profile.u_p = 0x1p-9;
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile, .generic = true};
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &out, NULL) == FA_OK);
+  const double quant = out.t[FA_T_O].quant[0];
+  fa_wants_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+  return quant;
+}
+
+/* Where all P of a row are one number their roundings add up, and grow as their number does. */
+static void test_alike(void) {
+  const double apart = rounded_by("normal"), alike = rounded_by("zero");
+  CHECK_MSG(alike > 4 * apart && apart > 0, "%g, %g", alike, apart);
+}
+
 /* ---- scores ---- */
 
 enum { ROWS = 2, KEYS = 3, D = 3 };
@@ -488,6 +515,7 @@ int main(void) {
   test_unknown();
   test_own_keys();
   test_spread();
+  test_alike();
   test_restored();
   test_no_scale();
   test_large_queries();
