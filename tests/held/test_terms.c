@@ -48,6 +48,20 @@ static void test_unknown(void) {
   CHECK(overflows);
 }
 
+/* e^0.75 - 1 and e^0.25 - 1, which are 1.117 and 0.284: the latter is taken as 0.25 + 0.25^2. */
+static void test_exponents(void) {
+  static const fa_problem p = {.scale = 1};
+  const fa_profile profile = plain();
+  const fa_ref_call c = {.p = &p, .profile = &profile};
+  const double x[] = {0};
+  float e[] = {0.75f}, most;
+  CHECK(fa_bound_exponent(&c, fa_rows_best(), e, x, 1, 0, false, 0, &most));
+  CHECK_MSG(most == e[0] && fabsf(most - 1.117f) < 1e-3f, "%g", most);
+  e[0] = 0.25f;
+  CHECK(fa_bound_exponent(&c, fa_rows_best(), e, x, 1, 0, false, 0, &most));
+  CHECK_MSG(most == e[0] && most == 0.3125f, "%g", most);
+}
+
 /* Only the row's own keys are asked whether a score may be infinite. */
 static void test_own_keys(void) {
   static fa_bound_scratch b;
@@ -513,6 +527,7 @@ static void test_long_dlse(void) {
 
 int main(void) {
   test_unknown();
+  test_exponents();
   test_own_keys();
   test_spread();
   test_alike();
