@@ -114,6 +114,34 @@ static unsigned runs_f32(void *self, const fa_problem *p, char *why, size_t size
   return p->dtype == FA_F32 ? runs_all(self, p, why, size) : 0;
 }
 
+/* What a profile is expected to cost: the mean of those of its sample that the subject can run, wherever they are among the others. */
+static void test_gaps(void) {
+  fa_backend backend = fa_backend_ref_f32;
+  fa_tier tier;
+  fa_error err = {""};
+  int gaps = 0;
+  backend.supports = runs_f32;
+  s.choice[0].backend = &backend;
+  REQUIRE(fa_tier_choose(&tier, &s, &list, &err) == FA_OK && tier.n_profiles > 0);
+  for (int p = 0; p < tier.n_profiles; ++p) {
+    double seconds = 0;
+    int n = 0;
+    for (int k = 0; k < FA_TIER_SAMPLE; ++k) {
+      fa_case c;
+      REQUIRE(fa_generate(tier.profile[p], 1, k, &c, &err) == FA_OK);
+      if (c.problem.dtype == FA_F32 || c.expect == FA_EXPECT_REJECT) {
+        seconds += fa_tier_cost("ref-f32", &c);
+        gaps += n++ < k; /* one before it is left out */
+      }
+      fa_case_free(&c);
+    }
+    CHECK_MSG(n > 0 && fabs(tier.profile_seconds[p] - seconds / n) < 1e-9, "%s: %g s, not %g",
+              tier.profile[p], tier.profile_seconds[p], seconds / n);
+  }
+  CHECK(gaps > 0);
+  fa_tier_free(&tier);
+}
+
 /* What is counted of a list of which some cases are filtered out, cannot be run, or would take too long; a candidate is held to no law. */
 static void test_counts(fa_rules *rules) {
   static const struct {
@@ -157,6 +185,7 @@ int main(void) {
   s = (fa_session){.cli = &cli, .lane = lane, .n_choices = 1};
   test_answers();
   test_nothing_new();
+  test_gaps();
   test_counts(NULL);
   fa_rules rules = {0};
   test_counts(&rules);

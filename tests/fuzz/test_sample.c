@@ -212,6 +212,20 @@ static void check_unwritten(void) {
   }
 }
 
+/* Of a sample of one row that row is judged. */
+static void check_one_row(void) {
+  subject x;
+  make(&x, LARGE);
+  run(&x);
+  fa_result *r = judge(&x, (fa_sample){.rows = 1, .strips = 1, .seed = 5}, true);
+  CHECK(r->sampled.rows == 1 && !r->sampled.odd_rows);
+  REQUIRE(verdict(r, FA_T_O) && verdict(r, FA_T_LSE) && verdict(r, FA_T_DQ));
+  CHECK(verdict(r, FA_T_O)->count == 16 && verdict(r, FA_T_LSE)->count == 1 &&
+        verdict(r, FA_T_DQ)->count == 16);
+  drop(r);
+  discard(&x);
+}
+
 /* Judged as a whole, and it says why; id: an output that no place has a part of. */
 static void check_refused(const char *text, const char *why, fa_tensor_id id) {
   subject x;
@@ -251,6 +265,7 @@ int main(void) {
   check_all();
   check_found_if_judged();
   check_unwritten();
+  check_one_row();
   check_whole();
   return check_done();
 }
