@@ -142,6 +142,25 @@ static void check_more(void) {
   }
 }
 
+/* As many buffers as there may be, of all of which gradients are wanted: the last one's output may be what there is no memory for. */
+static void check_buffers(void) {
+  char text[4096], score[1024] = "score", buffers[2048] = "";
+  for (int k = 0; k < FA_MAX_CAPTURES; ++k) {
+    const size_t s = strlen(score), b = strlen(buffers);
+    snprintf(score + s, sizeof score - s, " + w%d[h]", k);
+    snprintf(buffers + b, sizeof buffers - b, "%s\"w%d\":{\"shape\":[1],\"grad\":true}", k ? "," : "", k);
+  }
+  snprintf(text, sizeof text,
+           "{\"family\":\"flex\",\"head_dim\":8,\"seqlen_q\":2,\"seqlen_k\":3,\"score_mod\":\"%s\","
+           "\"buffers\":{%s}}",
+           score, buffers);
+  fa_case c;
+  fa_error err = {""};
+  CHECK_MSG(fa_case_from_text(text, &c, &err) == FA_OK, "%s", err.text);
+  check_case(&c, 0);
+  fa_case_free(&c);
+}
+
 /* The host as the machine that the GPU's judge runs on. */
 static void check_machine(void) {
   const long before = guarded_live();
@@ -174,6 +193,7 @@ int main(void) {
   check_machine();
   check_sample();
   check_more();
+  check_buffers();
   for (int i = 0; i < N_FILES; ++i) check_file(files[i], i * OF_A_FILE);
   return check_done();
 }

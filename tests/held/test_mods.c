@@ -3,6 +3,7 @@
 #include "ref/reference.h"
 #include "tests/held/case_of.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,10 @@ static void test_own_lists(void) {
       "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":2,\"seqlen_q\":64,\"seqlen_k\":80,"
       "\"block_sparse\":{\"q_block\":16,\"kv_block\":16,\"density\":0.5,\"seed\":\"1\"}}",
       "{\"family\":\"flex\",\"head_dim\":8,\"batch\":2,\"heads_q\":3,\"seqlen_q\":70,\"seqlen_k\":65,"
-      "\"block_sparse\":{\"q_block\":8,\"kv_block\":32,\"density\":0.4,\"seed\":\"2\"}}"};
-  for (int i = 0; i < 2; ++i) {
+      "\"block_sparse\":{\"q_block\":8,\"kv_block\":32,\"density\":0.4,\"seed\":\"2\"}}",
+      "{\"family\":\"flex\",\"head_dim\":8,\"seqlen_q\":16,\"seqlen_k\":80,"
+      "\"block_sparse\":{\"q_block\":16,\"kv_block\":16,\"density\":0.5,\"seed\":\"1\"}}"}; /* one list */
+  for (int i = 0; i < (int)(sizeof texts / sizeof *texts); ++i) {
     const fa_ref_options opt = {.n_threads = 1};
     fa_tensors in;
     fa_wants given = {0}, own = {0};
@@ -141,6 +144,40 @@ static void test_tile_passed_over(void) {
   fa_wants_free(&gradients);
   fa_tensors_free(&in);
   fa_case_free(&c);
+}
+
+/* How many elements of dQ have no finite bound where dP may be 100, and V is large in the first tile of keys; lists: 1 names a block of
+ * the last tile, 2 one of the first too. */
+static int unbounded(int lists) {
+  char text[300];
+  fa_tensors in;
+  fa_wants forward = {0}, gradients = {0};
+  snprintf(text, sizeof text,
+           "{\"family\":\"flex\",\"head_dim\":8,\"seqlen_q\":16,\"seqlen_k\":640,\"block_sparse\":{"
+           "\"q_block\":16,\"kv_block\":128,\"kv_num_blocks\":[[[%d]]],\"kv_indices\":[[[[4,0,0,0,0]]]]}}",
+           lists);
+  fa_case c = case_of(text, &in);
+  fa_profile profile = fa_profile_get("mma-ampere", c.problem.dtype);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  profile.u_dp = 0x1p-11, profile.max_dp = 100;
+  for (int64_t j = 0; j < 256; ++j)
+    fa_tensor_set(&in.t[FA_T_V], (int64_t[FA_MAX_RANK]){0, j, 0, j % 8}, 30000);
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &forward, NULL) == FA_OK &&
+          fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &gradients, NULL) == FA_OK);
+  int n = 0;
+  for (int64_t e = 0; e < gradients.t[FA_T_DQ].n; ++e)
+    n += !isfinite(fa_want_bound(&gradients.t[FA_T_DQ], e));
+  fa_wants_free(&forward);
+  fa_wants_free(&gradients);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+  return n;
+}
+
+/* What overflows in a tile that no list names takes no bound away: no kernel visits it. */
+static void test_overflow_passed_over(void) {
+  const int passed_over = unbounded(1), visited = unbounded(2);
+  CHECK_MSG(passed_over == 0 && visited == 16 * 8, "%d, %d", passed_over, visited);
 }
 
 /* ---- what expressions may not do ---- */
@@ -313,6 +350,7 @@ int main(void) {
   test_lists_by_entry();
   test_lists_of_packed();
   test_tile_passed_over();
+  test_overflow_passed_over();
   test_large_integers();
   test_no_slope();
   test_which_key();

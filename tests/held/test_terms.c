@@ -1,5 +1,5 @@
 /* Terms of the bounds that few data have, each function by itself: a P of which nothing is known, scores that overflow times a scale of 0,
- * queries that are restored after a tile, independent errors of scores and of dP, delta of a stored O, pairs whose dP or dS is beyond its type, a sum of 8-bit
+ * queries that are restored after a tile, independent errors of scores and of dP, delta of a stored O and of products that are rounded, pairs whose dP or dS is beyond its type, a sum of 8-bit
  * products that cancels, sums that reach what f16 holds or are added in memory, rows that round alike, the sizes of Q and dLSE. */
 #include "ref/attention/outputs.h"
 #include "ref/bounds/backward.h"
@@ -349,6 +349,40 @@ static void test_touch(void) {
   for (int j = 0; j < 16; ++j) CHECK(lost[j] == !(j >= 8 && j < 12));
 }
 
+/* ---- delta of products that are rounded to the element type ---- */
+
+/* What rounding each of 64 products of 1/4 by 2^-8 adds to delta's bound, where delta is 16. */
+static double rounded_products(bool generic) {
+  enum { DV = 64 };
+  static const fa_problem p = {.scale = 1};
+  static const fa_tensors in;
+  static const fa_tensor o;
+  static const fa_bound_scratch b;
+  static const fa_ref_rows r = {.n = 1};
+  static double d_o[DV], of_o[DV], delta[] = {16};
+  double bound[2];
+  for (int x = 0; x < DV; ++x) d_o[x] = of_o[x] = 0.5;
+  const fa_ref_scratch w = {.d_o = d_o, .o = of_o, .delta = delta};
+  for (int rounds = 0; rounds < 2; ++rounds) {
+    fa_profile profile = plain();
+    profile.delta = FA_DELTA_STORED_O, profile.u_delta = rounds ? 0x1p-8 : 0;
+    const fa_ref_call c = {
+        .p = &p, .in = &in, .profile = &profile, .given_o = &o, .dv = DV, .lambda = 5, .generic = generic};
+    bound[rounds] = fa_bound_delta(&c, &r, 0, &w, &b);
+  }
+  return bound[1] - bound[0];
+}
+
+/* Roundings that are not like noise may all have one sign: then lambda sqrt(n) of them is not enough. */
+static void test_rounded_products(void) {
+  const double all = 64 * 0x1p-10, noise = 5 * 8 * 0x1p-10;
+  const double want[] = {1.0001 * (all + 0x1p-8 * (16 + all)), 1.0001 * (noise + 0x1p-8 * (16 + noise))};
+  for (int generic = 0; generic < 2; ++generic) {
+    const double got = rounded_products(generic);
+    CHECK_MSG(fabs(got - want[generic]) < 1e-9, "generic %d: %.9g, not %.9g", generic, got, want[generic]);
+  }
+}
+
 /* ---- products of 8 bits ---- */
 
 /* A block of ones, whose sum may be cut; a block that takes it away again; and one small product, beside a sum so far that may lie on
@@ -539,6 +573,7 @@ int main(void) {
   test_low_cap();
   test_delta();
   test_delta_of_o();
+  test_rounded_products();
   test_beyond();
   test_dropped_dp();
   test_large_do();
