@@ -28,6 +28,18 @@ FA_DEVICE void hopper_atomic_add_dq(const fa_backward_params &p, const float (&d
   for (int n = 0; n < TILES; ++n) atomic_add4(to + n * 128, dq[n]);
 }
 
+/* Around these additions, in deterministic calls: waits until it is the block's turn, and arrives when all are made. BARRIERS: the
+ * kernel's, with dq_ready and dq_added. */
+template <class C, class BARRIERS>
+FA_DEVICE void hopper_dq_wait(const fa_backward_params &p, pipeline_state<C::STAGES> pipe) {
+  if (C::DQ_SEMAPHORE && p.dq_semaphore) mbarrier_wait(BARRIERS::dq_ready(), static_cast<int>(pipe.n % 2));
+}
+template <class C, class BARRIERS> FA_DEVICE void hopper_dq_arrive(const fa_backward_params &p, int thread) {
+  if (!C::DQ_SEMAPHORE || !p.dq_semaphore) return;
+  sync_warp(); /* all lanes have added */
+  hopper_release(BARRIERS::dq_added(), thread);
+}
+
 /* A warp's place in shared memory for its 16 rows of step n. */
 template <class C> FA_DEVICE uint32_t hopper_dq_place(unsigned n, int group, int warp) {
   const int place = static_cast<int>(n % C::DQ_PLACES);

@@ -100,9 +100,9 @@ FA_DEVICE void hopper_pair_finish_dq(const fa_hopper_backward_params &p, const f
                                      pipeline_state<C::STAGES> pipe, const hopper_pair_tile &at, int thread) {
   const int rank = cluster_rank();
   hopper_release_both(hopper_pair_barriers<C>::ds_empty(pipe.stage()), thread);
-  hopper_pair_dq_wait<C>(p.b, pipe);
+  hopper_dq_wait<C, hopper_pair_barriers<C>>(p.b, pipe);
   hopper_pair_atomic_add_dq<C, DV_GROUP>(p, dq, static_cast<int>(blockIdx.z), at.head, at.block * C::BM, rank, thread);
-  hopper_pair_dq_arrive<C>(p.b, thread);
+  hopper_dq_arrive<C, hopper_pair_barriers<C>>(p.b, thread);
 }
 
 /* Stores a warp's 16 keys of a gradient through shared memory. */

@@ -71,17 +71,6 @@ template <class C> FA_DEVICE void hopper_pair_pass_turns(const fa_backward_param
   });
 }
 
-/* Around the additions of a step's dQ, by the consumers: waits until it is the block's turn, and says that all are made. */
-template <class C>
-FA_DEVICE void hopper_pair_dq_wait(const fa_backward_params &p, pipeline_state<C::STAGES> pipe) {
-  if (C::DQ_SEMAPHORE && p.dq_semaphore) mbarrier_wait(hopper_pair_barriers<C>::dq_ready(), static_cast<int>(pipe.n % 2));
-}
-template <class C> FA_DEVICE void hopper_pair_dq_arrive(const fa_backward_params &p, int thread) {
-  if (!C::DQ_SEMAPHORE || !p.dq_semaphore) return;
-  sync_warp(); /* all lanes have added */
-  hopper_release(hopper_pair_barriers<C>::dq_added(), thread);
-}
-
 } // namespace fa
 
 #endif

@@ -131,18 +131,6 @@ FA_DEVICE void hopper_issue_dq(float (&dq)[TILES][4], pipeline_state<C::STAGES> 
   hopper_gemm_ds_k<C>(dq, is_there ? ds_tile : base + C::V_AT, base + C::K_AT + 2 * first, group);
 }
 
-/* Around the additions of a step's dQ to memory: waits until it is this block's turn, and arrives when all
- * are made. */
-template <class C>
-FA_DEVICE void hopper_dq_wait(const fa_backward_params &p, pipeline_state<C::STAGES> pipe) {
-  if (C::DQ_SEMAPHORE && p.dq_semaphore) mbarrier_wait(hopper_backward_all_barriers<C>::dq_ready(), static_cast<int>(pipe.n % 2));
-}
-template <class C> FA_DEVICE void hopper_dq_arrive(const fa_backward_params &p, int thread) {
-  if (!C::DQ_SEMAPHORE || !p.dq_semaphore) return;
-  sync_warp(); /* all lanes have added */
-  hopper_release(hopper_backward_all_barriers<C>::dq_added(), thread);
-}
-
 /* One row tile. The key block is recomputed, which is cheaper than keeping it. DQ_COLS: the group's columns
  * of dQ. With LAG it is dQ of the tile before, if the head has one. */
 template <class C, int DQ_COLS>
@@ -190,9 +178,9 @@ FA_DEVICE void hopper_backward_step(const fa_backward_params &p, float (&dk)[C::
       hopper_stage_dq<C>(dq, made.n, group, opaque(thread), 0);
       if constexpr (C::DQ_AT_ONCE) hopper_release_dq<C>(made.n, group, thread);
     } else {
-      hopper_dq_wait<C>(p, made);
+      hopper_dq_wait<C, hopper_backward_all_barriers<C>>(p, made);
       hopper_atomic_add_dq<C>(p, dq, at.head, at.row0 - (C::LAG ? C::BM : 0), group, opaque(thread), 0);
-      hopper_dq_arrive<C>(p, thread);
+      hopper_dq_arrive<C, hopper_backward_all_barriers<C>>(p, thread);
     }
   }
   wgmma_wait<0>(dk);
@@ -208,7 +196,7 @@ FA_DEVICE void hopper_last_dq(const fa_backward_params &p, pipeline_state<C::STA
   const block_range tiles = hopper_load_key_tile<C>(p, key_block).blocks;
   if (tiles.begin >= tiles.end) return;
   if (C::DQ_COPIES && !C::DQ_AT_ONCE && tiles.end - tiles.begin > 1) hopper_release_dq<C>(pipe.n - 2, group, thread);
-  if constexpr (!C::DQ_COPIES) hopper_dq_wait<C>(p, made);
+  if constexpr (!C::DQ_COPIES) hopper_dq_wait<C, hopper_backward_all_barriers<C>>(p, made);
   constexpr int AT_ONCE = DQ_COLS < 32 ? DQ_COLS : 32;
   FA_NO_UNROLL
   for (int first = 0; first < DQ_COLS; first += AT_ONCE) {
@@ -224,7 +212,7 @@ FA_DEVICE void hopper_last_dq(const fa_backward_params &p, pipeline_state<C::STA
   if constexpr (C::DQ_COPIES)
     hopper_release_dq<C>(made.n, group, thread);
   else
-    hopper_dq_arrive<C>(p, thread);
+    hopper_dq_arrive<C, hopper_backward_all_barriers<C>>(p, thread);
 }
 
 } // namespace fa
