@@ -117,20 +117,27 @@ void fa_simt_mbarrier_init(uint32_t offset, uint32_t count, fa_simt_place at) {
   m->count = m->pending = (int)count;
 }
 
-static void settle(fa_simt_block *b, fa_mbarrier *m) {
+/* Only the parity of a phase can be waited for, so that whoever has not seen one before the next completes takes that for none. */
+static void settle(fa_simt_block *b, fa_mbarrier *m, fa_simt_place at) {
   if (m->pending > 0 || m->bytes != 0) return;
+  if (m->phase > 0 && !m->waited)
+    fa_simt_violation(
+        FA_SUBJECT_RACE, at,
+        "a phase of the mbarrier at shared offset %u completes and nobody has waited for the one before",
+        m->offset);
   ++m->phase;
+  m->waited = false;
   m->pending = m->count;
   merge(&m->complete, &m->clock);
   memset(m->lanes, 0, sizeof m->lanes);
   wake(b, m->waiting);
 }
 
-void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes) {
+void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes, fa_simt_place at) {
   fa_mbarrier *m = &b->async->bar[bar];
   m->bytes -= bytes;
   m->clock.tick[FA_MAX_WARPS + bar] = ++b->tick;
-  settle(b, m);
+  settle(b, m, at);
 }
 
 void fa_simt_check_alive(const fa_simt_block *b, uint32_t offset, const char *what, fa_simt_place at) {
@@ -150,7 +157,7 @@ void fa_simt_mbarrier_arrive(uint32_t offset, uint32_t bytes, fa_simt_place at) 
   m->bytes += bytes;
   arrive(b, m->lanes, &m->clock);
   --m->pending;
-  settle(b, m);
+  settle(b, m, at);
 }
 
 void fa_simt_mbarrier_wait(uint32_t offset, int parity, fa_simt_place at) {
@@ -163,6 +170,7 @@ void fa_simt_mbarrier_wait(uint32_t offset, int parity, fa_simt_place at) {
                       parity, offset);
   while ((int)(m->phase & 1) == parity) block_in(b, m->waiting, "a wait for an mbarrier", at);
   m->unseen.file = NULL;
+  m->waited = true;
   merge(&b->async->seen[b->running->warp], &m->complete);
 }
 

@@ -32,6 +32,7 @@ typedef struct fa_mbarrier {
   int count, pending; /* arrivals per phase; arrivals still missing in this phase */
   int64_t bytes;      /* transaction bytes expected and not yet written */
   uint32_t phase;
+  bool waited;          /* somebody has gone on by the last completed phase */
   fa_simt_place unseen; /* a load that has completed and that no thread has waited for; file NULL: none */
   uint32_t waiting[FA_MAX_WARPS];
   uint32_t lanes[FA_MAX_WARPS]; /* lanes that have arrived */
@@ -165,7 +166,7 @@ void fa_simt_bulk_arrive(fa_simt_block *b, int i);
 void fa_simt_bulk_make_sums(fa_simt_block *b, bool waited_for);
 
 /* async.c: bytes have been written, called by bulk.c. */
-void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes);
+void fa_simt_mbarrier_bytes(fa_simt_block *b, int bar, int64_t bytes, fa_simt_place at);
 int fa_simt_mbarrier_find(fa_simt_block *b, uint32_t offset, fa_simt_place at);
 
 /* memory.c: accesses of bulk copies and MMAs to the granules [offset, offset + bytes) of shared memory.

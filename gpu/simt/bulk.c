@@ -133,7 +133,7 @@ void fa_simt_bulk_arrive(fa_simt_block *b, int i) {
   }
   a->bar[l.bar].unseen = l.at;
   fa_simt_shared_arrived(b, l.shared, l.bytes, l.bar, ++b->tick);
-  fa_simt_mbarrier_bytes(b, l.bar, l.bytes);
+  fa_simt_mbarrier_bytes(b, l.bar, l.bytes, l.at);
 }
 
 void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4], fa_simt_place at) {

@@ -87,6 +87,12 @@ static void too_many_arrivals(const void *) {
     FAULT, mbarrier_arrive(BAR);
   }
 }
+static void arrivals_of_all_lanes(const void *) { /* where one would be right: as many phases complete */
+  begin(1, 1);
+  if (thread_id() == 0) mbarrier_arrive(BAR);
+  FAULT, mbarrier_arrive(BAR);
+  mbarrier_wait(BAR, 0);
+}
 static void store_without_fence(const void *) {
   FAULT, store_shared4(1024 + 4 * thread_id(), 1);
   sync_block();
@@ -281,6 +287,8 @@ static void check_faults() {
     CHECK_MSG(r.state == FA_SUBJECT_RACE || r.state == FA_SUBJECT_CRASH, "%s", r.text);
   }
   expect_fault("too many arrivals", too_many_arrivals, FA_SUBJECT_RACE, "more than 1 arrivals");
+  expect_fault("arrivals of all lanes", arrivals_of_all_lanes, FA_SUBJECT_RACE,
+               "nobody has waited for the one before");
   map = map_of(stored, 24, 16, 0);
   expect_fault("store without fence", store_without_fence, FA_SUBJECT_RACE, "no fence_async since");
   expect_fault("store still reading", store_still_reading, FA_SUBJECT_RACE, "may still read");
