@@ -149,7 +149,8 @@ static bool fill_linear_dropout(const fa_attention *a, fa_attention_params *f) {
 static bool fill_forward_params(const fa_attention *a, const fa_kernel *k, bool uneven, fa_hopper_params *p) {
   fa_attention_params_fill(a, &p->f);
   p->amax = (fa_kernel_amax){a->amax_p, a->amax_o};
-  return fill_linear_dropout(a, &p->f) && fill_forward_maps(a, k, p) && fill_tiles(a, k, uneven || p->f.window_right >= 0, &p->tiles);
+  return fill_linear_dropout(a, &p->f) && fill_forward_maps(a, k, p) &&
+         fill_tiles(a, k, uneven || p->f.window_right >= 0, &p->tiles);
 }
 
 /* NULL, and nothing is in the plan: the kernel cannot do it. */
@@ -250,7 +251,8 @@ static bool has_bias_maps(const fa_call *call) {
   fa_tensor_map map;
   if (!a->bias) return !g->dbias;
   return fill_bias_map(&map, a, a->bias, a->bias_stride, 1) &&
-         (!g->dbias || (fa_memeff_dbias_sums(a, g) == 0 && fill_bias_map(&map, a, g->dbias, g->dbias_stride, 1)));
+         (!g->dbias ||
+          (fa_memeff_dbias_sums(a, g) == 0 && fill_bias_map(&map, a, g->dbias, g->dbias_stride, 1)));
 }
 
 /* All rows aligned, and nothing that these kernels do not make. */
@@ -282,7 +284,8 @@ static fa_hopper_backward_params *make_biased_params(const fa_call *call, const 
   const fa_gradients *g = call->g;
   fa_hopper_biased_backward_params *p = fa_plan_params(out, sizeof *p);
   p->call.row_dim = x->kernels.head_dim;
-  if (fill_backward_maps(a, g, k, &p->call) && fill_bias_map(&p->bias, a, a->bias, a->bias_stride, k->block_m) &&
+  if (fill_backward_maps(a, g, k, &p->call) &&
+      fill_bias_map(&p->bias, a, a->bias, a->bias_stride, k->block_m) &&
       fill_bias_map(&p->dbias, a, g->dbias ? g->dbias : a->bias, g->dbias ? g->dbias_stride : a->bias_stride,
                     k->block_m))
     return &p->call;
@@ -294,7 +297,8 @@ static fa_hopper_backward_params *make_biased_params(const fa_call *call, const 
 static fa_hopper_backward_params *make_main_params(const fa_call *call, const fa_kernel *k,
                                                    const fa_fast_backward *x, fa_plan *out, void **all) {
   const bool biased = call->a->bias;
-  fa_hopper_backward_params *p = biased ? make_biased_params(call, k, x, out) : make_backward_params(call, k, x, out);
+  fa_hopper_backward_params *p =
+      biased ? make_biased_params(call, k, x, out) : make_backward_params(call, k, x, out);
   *all = p && biased ? (char *)p - offsetof(fa_hopper_biased_backward_params, call) : (char *)p;
   return p;
 }
