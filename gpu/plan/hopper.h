@@ -20,7 +20,8 @@ bool fa_hopper_fill_map(fa_tensor_map *map, const fa_attention *a, const void *b
 /* ---- forward ---- */
 
 /* Adds the launch of a call without flex. False, and nothing is added: no such kernel can do it; an unaligned
- * row, ALiBi from the top-left corner, bias, scale <= 0 and strides <= 0 are beyond them. */
+ * row, ALiBi from the top-left corner, scale <= 0 and strides <= 0 are beyond them, as are a bias that is one row for all rows, and
+ * linear dropout of rows that have not their keys in fours. */
 bool fa_hopper_add_forward(const fa_attention *a, const fa_kernel_device *device, fa_plan *out);
 
 /* For a call with expressions or block lists, the kernel and its parameters in the plan, all but f.flex, whose
@@ -38,8 +39,8 @@ const fa_kernel *fa_hopper_main_by_keys(const fa_call *call, const fa_kernel_dev
                                         const fa_fast_backward *x);
 
 /* Puts one for sm_90a in the place of `main`, where one can do the call; the launches around it share x's
- * parameters, of which some change. Beside what the forward kernels cannot, calls by queries and gradients of a
- * bias are beyond them. Any scale will do. */
+ * parameters, of which some change. Beside what the forward kernels cannot, calls by queries and summed gradients
+ * of a bias are beyond them. Any scale will do. */
 void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device, fa_fast_backward *x,
                             fa_launch *main, fa_plan *out);
 

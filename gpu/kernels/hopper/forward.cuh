@@ -14,7 +14,7 @@
  *      of the scaled maximum grows, by 8 2^-24: the bounds of LSE allow many times that.
  *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): Q of each group, STAGES tiles of K,
- * STAGES of V, if APART O of each group, barriers. If not APART, O is stored from registers or, where those
+ * STAGES of V, if APART O of each group, with a bias STAGES of that (rows of all groups, 64 keys to a panel), barriers. If not APART, O is stored from registers or, where those
  * are needed for something else, through the space of Q. */
 #ifndef FA_GPU_KERNELS_HOPPER_FORWARD_CUH
 #define FA_GPU_KERNELS_HOPPER_FORWARD_CUH

@@ -14,7 +14,7 @@
  * order of blocks in deterministic calls; where the consumers add it, that is the warp of LSE and delta.
  *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, two stages each of Q, dO and dS
- * (rows are keys), LSE and delta, dQ on its way to memory. dK and dV are stored through the space of K and V. */
+ * (rows are keys), with a bias two of that (bias.cuh), LSE and delta, dQ on its way to memory. dK and dV are stored through the space of K and V. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_MAIN_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_MAIN_CUH
 
