@@ -54,7 +54,7 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr bool DROP_UNROLLED = DROPS_ALONE && D <= 96;
   /* Where two warps would hold up the steps, the one that loads LSE and delta works out its share of what is dropped, too. Not
    * where it keeps the order of additions. */
-  static constexpr bool LOADER_DROPS = DROPS_ALONE && D > 96 && !VARLEN_ && !ORDERED_;
+  static constexpr bool LOADER_DROPS = DROPS_ALONE && (D > 96 || KIND_ == linear) && !VARLEN_ && !ORDERED_;
   static constexpr int DROP_WARPS = HOPPER_DROP_WARPS + LOADER_DROPS;
   static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : LOADER_DROPS ? 56 : 40,
                        CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : LOADER_DROPS ? 224 : 232;
