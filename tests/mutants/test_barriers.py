@@ -31,7 +31,8 @@ FAMILIES = {
               ("host:processors=132", ["cases/crossattn.json"], "^two_blocks_d64$", [1])],
     "hopper": [("host:hopper", ["cases/hopper.json"],
                 "^(bf16_64_(rings|no_keys|dropout|varlen|varlen_ordered)|bf16_256_(window|varlen|wide)|"
-                "f16_32_ordered|f16_96_varlen_backward|f16_192_wide_(varlen|ordered)|bf16_192_wide_dropout_three|f16_256_wide_dropout)$", [1]),
+                "f16_32_ordered|f16_96_varlen_backward|f16_192_wide_(varlen|ordered)|bf16_192_wide_dropout_three|f16_256_wide_dropout|"
+                "f16_64_biased(|_idle_groups)|f16_128_biased(|_unseen))$", [1]),
                ("host:hopper", ["cases/hopper_cache.json"], "^(pages_16|heads_8|rows_before_keys|d256)$", [1]),
                ("host:hopper,processors=1", ["cases/hopper_cache.json"], "^(many_entries|pages_64)$", range(1, 9)),
                ("host:hopper", ["cases/flex.json"], "^(dense|mod_alibi_bf16)$", [1]),

@@ -102,11 +102,7 @@ template <class C> FA_DEVICE void hopper_skip_key_tile(hopper_consumer<C> &c, bo
   mbarrier_wait(bar::v_full(c.k.stage()), c.k.phase());
   sync_warp();
   hopper_release(bar::v_empty(c.k.stage()), c.thread);
-  if constexpr (C::BIAS) {
-    mbarrier_wait(bar::bias_full(c.k.stage()), c.k.phase());
-    sync_warp();
-    hopper_release(bar::bias_empty(c.k.stage()), c.thread);
-  }
+  if constexpr (C::BIAS) hopper_release(bar::bias_empty(c.k.stage()), c.thread); /* its load was issued before V's */
   c.k.next();
 }
 

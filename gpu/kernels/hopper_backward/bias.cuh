@@ -46,7 +46,6 @@ FA_DEVICE void hopper_add_bias_to(float (&s)[C::BM / 8][4], float scale, pipelin
       x[j % 2 * 2 + 1] = fmaf(x[j % 2 * 2 + 1], scale, high_half(pairs[j], t));
     }
   }
-  sync_warp(); /* all lanes have read, before any of them writes there */
   if (last) hopper_release(bar::bias_empty(pipe.stage()), thread);
 }
 
