@@ -102,7 +102,8 @@ template <class C> FA_DEVICE void hopper_skip_key_tile(hopper_consumer<C> &c, bo
   mbarrier_wait(bar::v_full(c.k.stage()), c.k.phase());
   sync_warp();
   hopper_release(bar::v_empty(c.k.stage()), c.thread);
-  if constexpr (C::BIAS) hopper_release(bar::bias_empty(c.k.stage()), c.thread); /* its load was issued before V's */
+  /* Not waited for: what a block visits some group of it sees, which waits for the load and then gives the place back. */
+  if constexpr (C::BIAS) hopper_release(bar::bias_empty(c.k.stage()), c.thread);
   c.k.next();
 }
 
