@@ -6,6 +6,14 @@
 
 namespace fa {
 
+/* Both groups meet, in one instruction where they run the same code: where dQ has as many columns for each. */
+template <class C> FA_DEVICE void hopper_sync_groups(int id) {
+  if constexpr (C::DQ_FIRST == C::DQ_SECOND)
+    named_sync<256>(id);
+  else
+    named_sync_of_roles<256>(id);
+}
+
 /* Writes zeros to the ragged tails of two tiles, from row `first` on: these rows belong to the next sequence,
  * and 0 times a NaN there would reach sums. Called by all consumers, which may read the tiles afterwards. */
 template <class C, int PANEL>
@@ -18,10 +26,7 @@ FA_DEVICE void hopper_clear_ragged_rows(uint32_t tile, uint32_t other, int first
     store_shared16(other + panel * PANEL + first * 128 + chunk * 16, vec4{0, 0, 0, 0});
   }
   fence_async();
-  if constexpr (C::DQ_FIRST == C::DQ_SECOND)
-    named_sync<256>(2);
-  else
-    named_sync_of_roles<256>(2);
+  hopper_sync_groups<C>(2);
 }
 
 /* x[64 x BM] = A B^T over D; A: the rows of the group's 64 keys, B: the rows of a query block. */

@@ -115,7 +115,7 @@ template <class C> FA_DEVICE void hopper_commit_ds(pipeline_state<C::STAGES> pip
     sync_warp();
     hopper_release(hopper_backward_all_barriers<C>::ds_full(pipe.stage()), thread);
   } else {
-    named_sync<256>(1); /* dS of both is in shared memory; all are done with the other buffer of dS */
+    hopper_sync_groups<C>(1); /* dS of both is in shared memory; all are done with the other buffer of dS */
   }
 }
 
