@@ -20,10 +20,13 @@ int __wrap_posix_memalign(void **p, size_t alignment, size_t n);
 
 static long countdown = -1; /* < 0: never fail; the allocation that sees 0 fails */
 
+static size_t asked; /* bytes, of malloc */
+
 static int fails(void) {
   return countdown >= 0 && countdown-- == 0;
 }
 void *__wrap_malloc(size_t n) {
+  asked += n;
   return fails() ? NULL : __real_malloc(n);
 }
 void *__wrap_calloc(size_t n, size_t size) {
@@ -67,6 +70,19 @@ static fa_status run_build(void *context, fa_error *err) {
   return status;
 }
 
+static size_t asked_by(const fa_case *c, int n_threads) {
+  fa_tensors set;
+  asked = 0;
+  REQUIRE(fa_case_build_with(c, n_threads, NULL, &set, NULL) == FA_OK);
+  fa_tensors_free(&set);
+  return asked;
+}
+
+/* Each thread that fills has room for the longest row, which is one of the bias. */
+static void check_rows_of_threads(const fa_case *c) {
+  CHECK(asked_by(c, 4) >= asked_by(c, 1) + 3 * (size_t)c->problem.seqlen_k * sizeof(double));
+}
+
 static char path[] = "/tmp/fa-test-memory-XXXXXX";
 
 static fa_status run_file(void *context, fa_error *err) {
@@ -92,6 +108,8 @@ int main(void) {
   REQUIRE(fa_problem_complete(&c.problem) == FA_OK);
   c.fill[FA_T_DO] = FA_FILL_DO_ALIGNED;
   CHECK(sweep(run_build, &c) > 25);
+  c.problem.seqlen_k = 300;
+  check_rows_of_threads(&c);
   fa_case_free(&c);
   REQUIRE(fa_case_init(&c) == FA_OK);
   fa_problem_set_family(&c.problem, FA_KVCACHE);

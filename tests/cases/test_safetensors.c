@@ -47,6 +47,7 @@ static const struct {
     {"{" T("a", "F32", "[]", "[0,4]") "}", 4, {NULL}},
     {"{" T("a", "BOOL", "[1,1,1,1,3]", "[0,3]") "}   ", 3, {NULL}},
     {"{" T("a", "F4", "[3,2]", "[0,3]") "}   ", 3, {NULL}},
+    {"{" T("a", "F4", "[4]", "[0,2]") "}   ", 2, {NULL}},
     {"{" T("a", "F4", "[2,3]", "[0,3]") "}   ", 3, {"tensor a", "the last axis must be even"}},
     {"{" T("a", "F4", "[]", "[0,1]") "}   ", 1, {"tensor a", "the last axis must be even"}},
     {"{" T("a", "F64", "[0,7]", "[0,0]") "," T("b", "U8", "[1]", "[0,1]") "," T("c", "I32", "[3,0]",
@@ -88,6 +89,7 @@ static const struct {
     {"{" T("a", "F64", "[1152921504606846976]", "[0,0]") "}", 0, {"tensor a", "integers from 0 to 2^53"}},
     /* offsets */
     {"{" T("a", "F32", "[2]", "[0,9]") "}", 9, {"tensor a", "need 8 bytes"}},
+    {"{" T("a", "F32", "[2]", "{\"x\":0,\"y\":8}") "}", 8, {"tensor a", "two integers"}},
     {"{" T("a", "F32", "[2]", "[0,8]") "}", 7, {"tensor a", "data ends at byte 8"}},
     {"{" T("a", "F32", "[2]", "[8,0]") "}", 8, {"tensor a", "begin <= end"}},
     {"{" T("a", "F32", "[2]", "[0]") "}", 8, {"tensor a", "two integers"}},
@@ -96,6 +98,10 @@ static const struct {
     {"{" T("a", "F32", "[2]", "[0,8]") "," T("b", "F32", "[2]", "[4,12]") "}",
      12,
      {"tensor b", "overlaps that of tensor a"}},
+    {"{" T("a", "F32", "[2]", "[0,8]") "," T("b", "F32", "[2]", "[4,12]") "," T("c", "F32", "[1]",
+                                                                                "[16,20]") "}",
+     20,
+     {"tensor b", "overlaps that of tensor a"}}, /* the first fault of two */
     {"{" T("a", "F32", "[2]", "[0,8]") "," T("b", "F32", "[1]", "[12,16]") "}",
      16,
      {"tensor b: 4 bytes", "belong to no tensor"}},

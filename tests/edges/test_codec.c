@@ -25,6 +25,9 @@ static const char *const lines[] = {
     "{\"family\":\"flex\",\"dtype\":\"f16\",\"seqlen_q\":20,\"head_dim\":16,\"score_mod\":\"score + "
     "x[kv_idx]\",\"buffers\":{\"x\":{"
     "\"shape\":[20],\"fill\":\"uniform\"}}}",
+    "{\"family\":\"flex\",\"dtype\":\"f16\",\"seqlen_q\":20,\"head_dim\":16,\"score_mod\":\"score + "
+    "x[kv_idx]\",\"buffers\":{\"x\":{"
+    "\"shape\":[20],\"grad\":false}}}",
     "{\"family\":\"flex\",\"dtype\":\"f16\",\"seqlen_q\":20,\"head_dim\":16,\"block_sparse\":{\"q_block\":16,"
     "\"kv_block\":16,"
     "\"kv_num_blocks\":[[[1,2]]],\"kv_indices\":[[[[0,1],[0,1]]]]}}",
@@ -42,6 +45,8 @@ static const char *const lines[] = {
     "{\"family\":\"flash\",\"dtype\":\"bf16\",\"seqlen_q\":20,\"head_dim\":16,\"quantized\":{\"dtype\":"
     "\"e4m3\",\"queries\":true}}",
     "{\"family\":\"flash\",\"dtype\":\"f16\",\"seqlen_q\":4,\"head_dim\":16,\"fill\":{\"q\":\"zero\"}}",
+    "{\"family\":\"flash\",\"dtype\":\"f16\",\"seqlen_q\":4,\"head_dim\":16,\"mask_bits\":{\"tree\":"
+    "\"chain\"}}",
     "{\"family\":\"flash\",\"dtype\":\"f16\",\"seqlen_q\":4,\"head_dim\":16,\"data_seed\":\"2748\",\"law\":"
     "\"repeat\"}",
 };
@@ -87,11 +92,16 @@ static void check_describe(void) {
   const struct {
     const char *tail, *want;
     int keep; /* of the sixty */
-  } texts[] = {{"", "\"%.*s\"", 60},
-               {"x", "\"%.*s...\"", 60},
-               {"\xc3\xa9", "\"%.*s...\"", 60},
-               {"\xe2\x82\xac!", "\"%.*s...\"", 59},
-               {"\xc3\xa9!", "\"%.*s...\"", 59}};
+  } texts[] = {
+      {"", "\"%.*s\"", 60},
+      {"x", "\"%.*s...\"", 60},
+      {"\xc3\xa9", "\"%.*s...\"", 60},
+      {"\xe2\x82\xac!", "\"%.*s...\"", 59},
+      {"\xc3\xa9!", "\"%.*s...\"", 59},
+      {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"
+       "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"
+       "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
+       "\"%.*s...\"", 0}}; /* of no character */
   for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
     char text[100], want[100], buffer[80];
     snprintf(text, sizeof text, "%.*s%s", texts[i].keep, sixty, texts[i].tail);
@@ -113,6 +123,9 @@ static const struct {
   const char *text, *says; /* how the message begins */
 } wrong[] = {
     {"{\"repeat\":0}", "repeat: 0 is not an integer in 1"},
+    {"{\"splits\":-1}", "splits: -1 is not an integer in 0"},
+    {"{\"family\":\"merge\",\"head_dim\":16,\"head_dim_v\":32}",
+     "head_dim_v: 32, but family \"merge\" has no queries and keys: it is head_dim, 16"},
     {"{\"heads_q\":2,\"alibi\":{\"slopes\":[[1,2,3]]}}", "alibi.slopes: is 1 x 3"},
     {"{\"family\":\"memeff\",\"bias\":{\"shape\":[\"b\",\"h\",\"q\"]}}",
      "bias.shape: an array is not [\"b\" or"},
@@ -124,10 +137,12 @@ static const struct {
      "buffers.x.strides[1]: "},
     {"{\"cu_seqlens_q\":[-1,2]}", "cu_seqlens_q[0]: -1 is not an integer in 0"},
     {"{\"sched\":1}", "sched: unknown key; did you mean \"schedule_seed\"?"}, /* an abbreviation */
+    {"{\"head\":1}", "head: unknown key; did you mean \"heads_q\"?"},         /* three letters too few */
     {"{\"repeatxyz\":1}", "repeatxyz: unknown key; known are "},              /* three letters too many */
     {SWEEP("\"sequence\":[1]"), "sweeps[0].over.sequence: unknown key"},
     {SWEEP("\"seqlen_q\":[1],\"heads_q\":5"), "sweeps[0].over.heads_q: 5 is not an array"},
     {SWEEP("\"heads_q\":[\"x\"],\"mask.left\":[\"y\"]"), "sweeps[0].over[\"mask.left\"][0]: \"y\" is not"},
+    {SWEEP("\"mask.foo.bar\":[1]"), "sweeps[0].over.mask.foo: unknown key"},
 };
 
 static void check_wrong(void) {
@@ -138,6 +153,22 @@ static void check_wrong(void) {
     snprintf(begin, sizeof begin, "x: $.%s", wrong[i].says);
     CHECK(fa_case_file_parse(wrong[i].text, strlen(wrong[i].text), "x", NULL, &list, &err) == FA_ERR_INPUT);
     CHECK_MSG(strncmp(err.text, begin, strlen(begin)) == 0, "%s: %s", wrong[i].text, err.text);
+    fa_case_list_free(&list);
+  }
+}
+
+/* A value under a dotted key that no case can have is wrong whatever the other keys say. */
+static void check_structural(void) {
+  static const struct {
+    const char *text;
+    bool structural;
+  } texts[] = {{SWEEP("\"mask.left\":[\"y\"]"), true}, {SWEEP("\"mask\":[{}],\"mask.left\":[1]"), false}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
+    fa_case_list list = {0};
+    bool structural = !texts[i].structural;
+    CHECK(fa_case_file_classify(texts[i].text, strlen(texts[i].text), "x", NULL, &list, &structural, NULL) ==
+          FA_ERR_INPUT);
+    CHECK_MSG(structural == texts[i].structural, "%s", texts[i].text);
     fa_case_list_free(&list);
   }
 }
@@ -178,6 +209,10 @@ static void check_invalid_lines(void) {
   c.law = (fa_law)1000000000;
   char *line = fa_case_to_line(&c);
   CHECK_MSG(line && strstr(line, "\"mask\":{\"left\":5}") && strstr(line, "\"law\":\"?\""), "%s", line);
+  free(line);
+  c.problem.mask.left = -1, c.problem.mask.size = 7;
+  line = fa_case_to_line(&c);
+  CHECK_MSG(line && strstr(line, "\"mask\":{\"size\":7}"), "%s", line);
   free(line);
   fa_case_free(&c);
 }
@@ -235,6 +270,16 @@ static void check_stem(void) {
   REQUIRE(fa_case_file_parse(text, 2, "some/a~b\x7f\xe9 c.d.json", NULL, &list, NULL) == FA_OK &&
           list.n == 1);
   CHECK_MSG(strcmp(list.v[0].name, "a~b__ c.d") == 0, "%s", list.v[0].name);
+  fa_case_list_free(&list);
+}
+
+/* The cases of a sweep have the name that the file gives to all. */
+static void check_sweep_name(void) {
+  static const char text[] =
+      "{\"fa_cases\":1,\"defaults\":{\"name\":\"all\"},\"sweeps\":[{\"over\":{\"seqlen_q\":[5]}}]}";
+  fa_case_list list = {0};
+  REQUIRE(fa_case_file_parse(text, sizeof text - 1, "x", NULL, &list, NULL) == FA_OK && list.n == 1);
+  CHECK_MSG(strcmp(list.v[0].name, "all/seqlen_q=5") == 0, "%s", list.v[0].name);
   fa_case_list_free(&list);
 }
 
@@ -305,12 +350,14 @@ int main(void) {
   check_seeds();
   check_describe();
   check_wrong();
+  check_structural();
   check_long_key();
   check_long_and_raw();
   check_invalid_lines();
   check_latent_lines();
   check_bytes();
   check_stem();
+  check_sweep_name();
   check_before();
   check_many();
   check_leaks();

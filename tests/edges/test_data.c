@@ -4,12 +4,15 @@
 #include "cases/data/build.h"
 #include "cases/data/fill_plan.h"
 #include "cases/tensors/descale.h"
+#include "cases/tensors/guard.h"
+#include "cases/tensors/mixed.h"
 #include "cases/tensors/safetensors.h"
 #include "cases/tensors/table.h"
 #include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -108,6 +111,81 @@ static void test_descales(void) {
   CHECK(fa_descale_largest(&c.problem, &in, FA_T_O) == 1 &&
         fa_descale_smallest(&c.problem, &in, FA_T_O) == 1);
   drop(&c, &in);
+}
+
+/* Elements before a tensor whose heads come first, and behind it. */
+static void test_offset(void) {
+  fa_tensors in;
+  fa_case c = build(
+      "{\"seqlen_q\":3,\"heads_q\":2,\"head_dim\":8,\"strides\":{\"lse\":{\"offset\":3,\"tail\":5}}}", &in);
+  const fa_buffer *b = &in.buffer[FA_T_LSE];
+  CHECK(in.t[FA_T_LSE].data == fa_buffer_payload(b) + 3 * sizeof(float));
+  CHECK(b->bytes == (3 + 6 + 5) * sizeof(float));
+  drop(&c, &in);
+}
+
+/* Columns behind the tiles have no descale. */
+static void test_mixed_descales(void) {
+  static const fa_problem p = {.head_dim = 2 * FA_MIXED_TILE + 64, .head_dim_v = 2 * FA_MIXED_TILE};
+  _Alignas(4) char row[2 * FA_MIXED_TILE + 200];
+  const float descale[] = {3, 5, 7};
+  memcpy(row + p.head_dim_v, descale, sizeof descale);
+  CHECK(fa_mixed_descale(&p, row, 0) == 3 && fa_mixed_descale(&p, row, 1) == 5);
+  CHECK(fa_mixed_descale(&p, row, 2) == 1);
+  const fa_problem mixed = {.quantized = {.present = true, .per = FA_PER_TILE}};
+  CHECK(fa_tensor_descale_of(&mixed, FA_T_K) == FA_T_COUNT); /* they lie in its rows */
+}
+
+/* A scale of O that is one power of two of six. */
+static void test_o_scale(void) {
+  int64_t seen[6] = {0};
+  for (int seed = 1; seed <= 60; ++seed) {
+    char text[200];
+    fa_tensors in;
+    snprintf(text, sizeof text,
+             "{\"dtype\":\"bf16\",\"seqlen_q\":2,\"head_dim\":16,\"data_seed\":\"%d\",\"quantized\":{"
+             "\"dtype\":\"e4m3\",\"values\":\"powers\",\"o\":\"e4m3\"}}",
+             seed);
+    fa_case c = build(text, &in);
+    const int64_t one = 0;
+    const double power = log2(fa_tensor_get(&in.t[FA_T_O_SCALE], &one));
+    CHECK_MSG(power == floor(power) && power >= 2 && power <= 7, "2^%g", power);
+    if (power >= 2 && power <= 7) ++seen[(int)power - 2];
+    drop(&c, &in);
+  }
+  for (int i = 0; i < 6; ++i) CHECK(seen[i] > 0);
+}
+
+/* Bytes of a file's header; *last: its last one. */
+static uint64_t header_of(const char *path, char *last) {
+  uint64_t n = 0;
+  FILE *f = fopen(path, "rb");
+  REQUIRE(f && fread(&n, sizeof n, 1, f) == 1 && fseek(f, (long)n - 1, SEEK_CUR) == 0 &&
+          fread(last, 1, 1, f) == 1);
+  fclose(f);
+  return n;
+}
+
+/* A header is filled up to whole words, and no further: names of every length modulo 8. */
+static void test_padding(void) {
+  char path[] = "/tmp/fa-test-data-edges-XXXXXX", name[] = "12345678", last;
+  float value[] = {1};
+  const fa_tensor t = {.dtype = FA_F32, .rank = 1, .shape = {1}, .stride = {1}, .data = (char *)value};
+  const fa_tensor *const tensors[] = {&t};
+  const char *const names[] = {name};
+  uint64_t before = 0;
+  int grown = 0, whole = 0;
+  close(mkstemp(path));
+  for (int n = 0; n < 8; ++n) {
+    name[8 - n] = 0;
+    REQUIRE(fa_safetensors_write(path, names, tensors, 1, NULL, NULL, 0, NULL) == FA_OK);
+    const uint64_t bytes = header_of(path, &last);
+    CHECK(bytes % 8 == 0);
+    grown += n > 0 && bytes != before, whole += last == '}';
+    before = bytes;
+  }
+  CHECK_MSG(grown == 1 && whole == 1, "%d, %d", grown, whole);
+  unlink(path);
 }
 
 /* Rows with a step of 2, and names that are given twice, far from each other. */
@@ -223,6 +301,10 @@ int main(void) {
   test_integers();
   test_tree();
   test_descales();
+  test_offset();
+  test_mixed_descales();
+  test_o_scale();
+  test_padding();
   test_safetensors();
   test_cache_shapes();
   test_lengths_of_others();

@@ -4,6 +4,7 @@
 #include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -45,8 +46,10 @@ static void check_too_large(void) {
   fa_buffer b;
   fa_error err = {""};
   physical_pages = 100 << 8; /* 100 MiB */
+  b = (fa_buffer){.base = (char *)&b, .bytes = 7};
   CHECK(fa_buffer_alloc(&b, 100 << 20, &err) == FA_ERR_MEMORY &&
         strstr(err.text, "out of memory: 104857600 bytes"));
+  CHECK(!b.base && b.bytes == 0); /* so that it can be freed all the same */
   CHECK(fa_buffer_alloc(&b, 99 << 20, &err) == FA_OK);
   fa_buffer_free(&b);
   physical_pages = 0;
@@ -67,6 +70,14 @@ static void check_reserve(void) {
   fa_buffer_free(&b);
 }
 
+/* The next block of so many bytes has garbage behind them. */
+static void leave_garbage(size_t bytes) {
+  volatile char *block = malloc(bytes + 8);
+  REQUIRE(block);
+  for (size_t i = 0; i < bytes + 8; ++i) block[i] = 0x7e;
+  free((char *)block);
+}
+
 /* What was there stays, to the last byte of its last page; what is new holds the pattern. */
 static void check_touch(void) {
   const fa_span first = {10 * PAGE, 11 * PAGE}, more[] = {{11 * PAGE, 13 * PAGE}, {50 * PAGE, 51 * PAGE}},
@@ -74,6 +85,7 @@ static void check_touch(void) {
   fa_buffer b;
   REQUIRE(fa_buffer_reserve(&b, 100 * PAGE, &first, 1, NULL) == FA_OK);
   fa_buffer_fill(&b, FA_PATTERN_POISON_A);
+  leave_garbage(2 * sizeof(size_t) + 3 * sizeof(fa_span)); /* of the list of islands */
   REQUIRE(fa_buffer_touch(&b, more, 2, FA_PATTERN_POISON_B, NULL) == FA_OK);
   CHECK(fa_buffer_n_spans(&b) == 2 && is_span(&b, 0, 9, 14) && is_span(&b, 1, 49, 52));
   CHECK(holds(&b, 9, 12, FA_PATTERN_POISON_A) && holds(&b, 12, 14, FA_PATTERN_POISON_B) &&
@@ -111,6 +123,21 @@ static void check_islands(void) {
   REQUIRE(fa_tensors_add(&set, FA_T_Q, FA_F32, 3, shape, stride, 0, NULL) == FA_OK);
   CHECK(fa_buffer_n_spans(&set.buffer[FA_T_Q]) == 6);
   fa_tensors_free(&set);
+}
+
+/* As many islands as there may be, and one more in a machine that has no memory for all of the buffer. */
+static void check_most_islands(void) {
+  const int64_t shape[] = {FA_MAX_ISLANDS, 2}, more[] = {FA_MAX_ISLANDS + 1, 2}, stride[] = {70000, 1};
+  fa_tensors set = {0};
+  fa_error err = {""};
+  physical_pages = 100 << 8;
+  CHECK(fa_tensors_add(&set, FA_T_Q, FA_F16, 2, shape, stride, 0, &err) == FA_OK);
+  CHECK(fa_buffer_n_spans(&set.buffer[FA_T_Q]) == FA_MAX_ISLANDS);
+  fa_tensors_free(&set);
+  CHECK(fa_tensors_add(&set, FA_T_Q, FA_F16, 2, more, stride, 0, &err) == FA_ERR_UNSUPPORTED);
+  CHECK_MSG(strstr(err.text, "in more than 4096 places"), "%s", err.text);
+  fa_tensors_free(&set);
+  physical_pages = 0;
 }
 
 /* A view in the middle of a buffer that has memory at its ends alone. */
@@ -152,18 +179,25 @@ static void check_single_elements(void) {
   fa_tensors_free(&set);
 }
 
-static void check_far_gap(void) {
-  const int64_t shape[] = {2, 4}, stride[] = {FAR, 1}, before = FAR - 2;
+/* Three groups far from each other, in rows of their own or in one another's: what lies between two is a gap, and elements are none. */
+static void check_far_gap(const int64_t *shape, const int64_t *stride) {
   char where[200] = "";
   fa_tensors set = {0};
   REQUIRE(fa_tensors_add(&set, FA_T_O, FA_F32, 2, shape, stride, 3, NULL) == FA_OK);
+  for (int64_t i = 0; i < shape[0]; ++i)
+    for (int64_t j = 0; j < shape[1]; ++j) fa_tensor_set(&set.t[FA_T_O], (int64_t[]){i, j}, 1);
   CHECK_MSG(fa_tensors_gaps_intact(&set, FA_T_O, FA_POISON_A, where, sizeof where), "%s", where);
-  memset(set.t[FA_T_O].data + 4 * before, 0, 4);
+  memset(set.t[FA_T_O].data + 4 * (FAR - 2), 0, 4);
   CHECK(!fa_tensors_gaps_intact(&set, FA_T_O, FA_POISON_A, where, sizeof where));
   CHECK_MSG(strstr(where, "1 element written") &&
                 strstr(where, "the first 104857598 elements after element 0"),
             "%s", where);
   fa_tensors_free(&set);
+}
+
+static void check_far_gaps(void) {
+  check_far_gap((int64_t[]){3, 4}, (int64_t[]){FAR, 1});
+  check_far_gap((int64_t[]){4, 3}, (int64_t[]){1, FAR});
 }
 
 /* Bytes of an input before its first element are no element's. */
@@ -177,9 +211,29 @@ static void check_input_before(void) {
   CHECK(!fa_tensors_inputs_equal(&set, &copy, where, sizeof where));
   CHECK_MSG(strcmp(where, "input q was modified: 1 byte, the first in a gap, byte 16 of the buffer") == 0,
             "%s", where);
+  copy.t[FA_T_Q].data[-15] ^= 1;
+  CHECK(!fa_tensors_inputs_equal(&set, &copy, where, sizeof where));
+  CHECK_MSG(strcmp(where, "input q was modified: 2 bytes, the first in a gap, byte 16 of the buffer") == 0,
+            "%s", where);
+  copy.t[FA_T_Q].data[-15] ^= 1;
   copy.t[FA_T_Q].data[-16] ^= 1, copy.t[FA_T_Q].data[20] ^= 1;
   CHECK(!fa_tensors_inputs_equal(&set, &copy, where, sizeof where));
   CHECK_MSG(strcmp(where, "input q was modified: 1 byte, the first in q[1,1]") == 0, "%s", where);
+  fa_tensors_free(&set);
+  fa_tensors_free(&copy);
+}
+
+/* Of several tensors in one buffer, the one that the byte is an element of. */
+static void check_input_of_view(void) {
+  const int64_t shape[] = {2, 4}, stride[] = {8, 1};
+  char where[200] = "";
+  fa_tensors set = {0}, copy = {0};
+  REQUIRE(fa_tensors_add_padded(&set, FA_T_Q, FA_F32, 2, shape, stride, 0, 4, NULL) == FA_OK);
+  REQUIRE(fa_tensors_add_view(&set, FA_T_K, FA_T_Q, 2, shape, stride, 4, NULL) == FA_OK);
+  REQUIRE(fa_tensors_clone(&copy, &set, NULL) == FA_OK);
+  copy.t[FA_T_K].data[4 * 9] ^= 1;
+  CHECK(!fa_tensors_inputs_equal(&set, &copy, where, sizeof where));
+  CHECK_MSG(strcmp(where, "input q was modified: 1 byte, the first in k[1,1]") == 0, "%s", where);
   fa_tensors_free(&set);
   fa_tensors_free(&copy);
 }
@@ -199,11 +253,13 @@ int main(void) {
   check_touch();
   check_alloc_like();
   check_islands();
+  check_most_islands();
   check_view();
   check_scattered_view();
   check_single_elements();
-  check_far_gap();
+  check_far_gaps();
   check_input_before();
+  check_input_of_view();
   check_infinity();
   return check_done();
 }

@@ -140,6 +140,25 @@ static void check_gaps(void) {
   check_gap(FA_F32, FA_POISON_ZERO, 0);
 }
 
+/* Memory may hold another pattern all over. */
+static void check_other_pattern(void) {
+  char bytes[12];
+  fa_pattern_fill(bytes, sizeof bytes, 0x01020304);
+  CHECK(fa_pattern_first_difference(bytes, sizeof bytes, 0x01020304) == sizeof bytes);
+  CHECK(fa_pattern_first_difference(bytes, sizeof bytes, 0x01020305) == 0);
+  CHECK(fa_pattern_first_difference(bytes, sizeof bytes, 0x11020304) == 3);
+}
+
+/* Elements before the first and behind the last are as many as there are. */
+static void check_outside(void) {
+  const int64_t four = 4, one = 1;
+  fa_tensors set = {0};
+  CHECK(fa_tensors_add_padded(&set, FA_T_O, FA_F32, 1, &four, &one, -1, 0, NULL) == FA_ERR_INPUT);
+  CHECK(fa_tensors_add_padded(&set, FA_T_O, FA_F32, 1, &four, &one, 0, -1, NULL) == FA_ERR_INPUT);
+  CHECK(fa_tensors_add_padded(&set, FA_T_O, FA_F32, 1, &four, &one, 0, 0, NULL) == FA_OK);
+  fa_tensors_free(&set);
+}
+
 /* ---- files ---- */
 
 static fa_status parse(const void *bytes, size_t n, fa_error *err) {
@@ -206,6 +225,13 @@ static void check_unmapped(void) {
   CHECK_MSG(strstr(err.text, path) && strstr(err.text, "No such device"), "%s", err.text);
 }
 
+static void check_no_file(void) {
+  fa_safetensors f;
+  fa_error err = {""};
+  CHECK(fa_safetensors_open("/tmp/fa-tensors-that-nobody-made", &f, &err) == FA_ERR_IO);
+  CHECK_MSG(strstr(err.text, "No such file"), "%s", err.text);
+}
+
 /* A file of less than 8 bytes, and one of 8. */
 static void check_short_files(void) {
   char path[] = "/tmp/fa-tensors-XXXXXX";
@@ -252,10 +278,13 @@ int main(void) {
   check_dense();
   check_text();
   check_gaps();
+  check_other_pattern();
+  check_outside();
   check_header();
   check_empty_behind();
   check_nested();
   check_unmapped();
+  check_no_file();
   check_short_files();
   check_leaks();
   return check_done();

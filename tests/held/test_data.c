@@ -109,6 +109,19 @@ static const char *const cases[] = {
     "\"topk\":{\"k\":6,\"len\":[4]}}",
     "{\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":[5]},\"topk\":{\"k\":6,"
     "\"len\":[3],\"repeated\":0.5}}",
+    "{\"family\":\"kvcache\",\"batch\":2,\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":[0,5]},\"topk\":{"
+    "\"k\":6,\"repeated\":1}}",
+    "{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"batch\":2,\"seqlen_k\":8,\"head_dim\":16,\"kvcache\":{"
+    "\"len\":[3,5]},\"quantized\":{\"dtype\":\"e4m3\",\"descale\":\"token\"}}",
+    /* descales of pages, which queries of several heads for each of the keys' do not have */
+    "{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"batch\":2,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":5,"
+    "\"seqlen_k\":16,\"head_dim\":16,\"kvcache\":{\"len\":[9,5],\"page_size\":4},\"quantized\":{\"dtype\":"
+    "\"e4m3\",\"queries\":true,\"descale\":\"page\"}}",
+    /* a scale so large that K would be too small, and lists for all heads together */
+    "{\"seqlen_q\":3,\"seqlen_k\":5,\"head_dim\":8,\"scale\":1e12,\"fill\":\"one_hot\"}",
+    "{\"seqlen_q\":24,\"seqlen_k\":24,\"heads_q\":3,\"head_dim\":8,\"family\":\"flex\",\"block_sparse\":{\"q_"
+    "block\":8,\"kv_block\":8,\"kv_num_blocks\":[[[1,1,1]]],\"kv_indices\":[[[[2,0,0],[1,0,0],[0,2,0]]]]},"
+    "\"fill\":\"one_hot\"}",
 };
 
 /* Of everything that is there: bytes, places and shapes of the memory, infinities, and exact integers. */

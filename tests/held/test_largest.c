@@ -125,6 +125,12 @@ static void test_unknown(void) {
   fa_bound_row t = {.n = 2, .error_sum = 0.1};
   CHECK(fa_bound_largest_of_row(&c, &t, &x, 0).least == 0 &&
         fa_bound_largest_of_row(&c, &t, &x, 0).most >= 1);
+  t.kept = true, t.error_sum = 0.5; /* the row's sum may be off by half */
+  CHECK(fa_bound_largest_of_row(&c, &t, &x, 0).least == 0 &&
+        fa_bound_largest_of_row(&c, &t, &x, 0).most >= 1);
+  const fa_bound_largest lost = {.p = 0.1, .e = 1.5, .summed = 1.5, .most = 0.25};
+  t.error_sum = 0.15;
+  CHECK(fa_bound_largest_of_row(&c, &t, &lost, 0).least == 0); /* its P may be 0 */
   t.overflows = true;
   CHECK(fa_bound_largest_of_row(&c, &t, &x, 0).most == INFINITY);
 }

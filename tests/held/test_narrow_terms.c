@@ -2,6 +2,7 @@
  * in 8 bits, element by element. */
 #include "cases/base/rng.h"
 #include "ref/bounds/narrow.h"
+#include "ref/bounds/narrow_formula.h"
 #include "ref/bounds/stored.h"
 #include "tests/support/check.h"
 
@@ -104,6 +105,51 @@ static void test_terms(int width) {
     }
 }
 
+/* Subnormal numbers have the exponent of the least normal one, and 0 has none. */
+static void test_exponents(void) {
+  CHECK(fa_bound_stored_exponent(FA_E4M3, -0x1.8p-5) == -5 &&
+        fa_bound_stored_exponent(FA_E4M3, 0x1p-6) == -6 && fa_bound_stored_exponent(FA_E4M3, 0x1p-9) == -6);
+  CHECK(fa_bound_stored_exponent(FA_E5M2, 0x1p-13) == -13 &&
+        fa_bound_stored_exponent(FA_E5M2, 0x1p-14) == -14 &&
+        fa_bound_stored_exponent(FA_E5M2, -0x1p-16) == -14);
+  CHECK(fa_bound_stored_exponent(FA_E4M3, 0) == FA_NO_EXPONENT);
+}
+
+/* A sum that may have either sign beside products smaller than it: whether it is cut depends on what it is. */
+static void test_either_sign(void) {
+  enum { N = 96 };
+  static float q[N], k[N];
+  static int q_exponent[N], k_exponent[N];
+  q[0] = k[0] = 1, q[1] = k[1] = 0x1p-3; /* 1 + 2^-6 */
+  /* The sum loses up to 2^-5 beside 256, and becomes 2^-6. */
+  q[32] = k[32] = q[33] = 16, k[33] = -16;
+  q[34] = 1, k[34] = -1;
+  q[64] = 0x1p-4, k[64] = 0x1p-5;
+  for (int d = 0; d < N; ++d)
+    q_exponent[d] = fa_bound_stored_exponent(FA_E4M3, q[d]),
+    k_exponent[d] = fa_bound_stored_exponent(FA_E4M3, k[d]);
+  const double want = 1.0001 * error_of(q, k, N);
+  const float got =
+      fa_bound_narrow_score((fa_bound_stored){q, q_exponent}, (fa_bound_stored){k, k_exponent}, N, 1);
+  CHECK_MSG(fabs(got - want) <= 1e-7 * want && want > 0x1p-5, "%.9g, not %.9g", got, want);
+}
+
+/* A sum that is a whole number of quanta beside smaller products loses nothing, whatever its sign. */
+static void test_nothing_lost(void) {
+  enum { N = 64 };
+  static const float first[] = {0.5f, -0.5f};
+  for (int i = 0; i < 2; ++i) {
+    float q[N] = {first[i]}, k[N] = {1};
+    int q_exponent[N], k_exponent[N];
+    q[32] = 0x1p-4f, k[32] = 0x1p-5f;
+    for (int d = 0; d < N; ++d)
+      q_exponent[d] = fa_bound_stored_exponent(FA_E4M3, q[d]),
+      k_exponent[d] = fa_bound_stored_exponent(FA_E4M3, k[d]);
+    CHECK(fa_bound_narrow_score((fa_bound_stored){q, q_exponent}, (fa_bound_stored){k, k_exponent}, N, 1) ==
+          0);
+  }
+}
+
 /* Errors of the largest P, of which one is independent from pair to pair. */
 static void test_largest(void) {
   static fa_bound_scratch b;
@@ -164,6 +210,9 @@ static void test_stored_alone(void) {
 }
 
 int main(void) {
+  test_exponents();
+  test_either_sign();
+  test_nothing_lost();
   test_largest();
   test_stored();
   test_stored_alone();

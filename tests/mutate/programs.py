@@ -38,11 +38,11 @@ KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_bac
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
 HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*casefiles.RECORDED, "drawn")]
 BY_ITSELF = [judged(f, "ref-f32") for f in casefiles.RECORDED]
-REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "places", "terms", "mods_edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "by_hand", "formula", "element", "twists", "memory", "lanes",
+REF = tests(*(f"ref_{t}" for t in ("values", "beyond", "edges", "places", "terms", "mods_edges", "signs", "far_rows", "mixed", "delta", "dbuffer", "merge", "row_errors", "sets", "threads", "rows", "narrow", "narrow_terms", "largest", "steps", "by_hand", "formula", "element", "twists", "memory", "lanes",
                                    "expr", "rows_bounds", "bounds", "dropout", "mla", "serving", "expr_functions")),
             "compare", "compare_edges", "compare_memory", "compare_drawn", "compare_mutants", "compare_vacuous", "compare_map", "compare_where", "blas_core", "gemm")
 DATA = tests("tensors_edges", "islands", "data_held", "device_fill", "tensor", "fill", "tables", "fill_values", "safetensors", "parts", "build", "build_cache", "data_edges", "data_memory", "row_loops")
-CODEC = tests("codec_edges", "case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory", "case_refused")
+CODEC = tests("count", "codec_edges", "case_errors", "case_roundtrip", "case_recorded", "case_lines", "case_file", "case_hostile", "case_memory", "case_refused")
 WHOLE = tests("journal", "judging_edges", "judges_agree", "judges_asked", "one_case", "traps_between", "run_files", "report_added", "device_fill", "ref_f32", "sample", "sample_exact", "delivered", "empty_rows", "padded_lse", "flex", "flex_planted", "shrink", "turns", "worker")
 JUDGED = tests("ref_f32", "sample", "sample_exact", "padded_lse", "flex", "flex_planted", "flex_slope", "explain_hypotheses", "report_maps")
 TWO = [Program("two_judges few", ("@test_two_judges", "few")), *tests("judge_trial", "two_judges", "device_judge", "ref_f32_parts", "untrusted_narrow")]
