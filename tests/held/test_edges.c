@@ -1,8 +1,10 @@
 /* Small functions of the judge at the edges of their ranges, against values worked out by hand. */
 #include "ref/attention/astray.h"
 #include "ref/attention/coarse.h"
+#include "ref/bounds/sink_formula.h"
 #include "ref/compare/internal.h"
 #include "ref/compare/map.h"
+#include "ref/engine/geometry.h"
 #include "ref/engine/sample.h"
 #include "ref/mods/lane_floats.h"
 #include "ref/mods/lane_slopes.h"
@@ -31,6 +33,25 @@ static void test_lanes(void) {
   /* a slope that is 0 beside one that is not, 35 away: it moves, and has no rounding of its own */
   check_lane(fa_lane_erf_slope((fa_lane){40, 35, 0}), 0, 35 * fmin(1, 2 * 75 * slope * exp(-25)) + 0x1p-126,
              0);
+}
+
+/* ---- sinks and dropout ---- */
+
+/* A head whose sink is no weight adds nothing, so that it costs nothing either. */
+static void test_no_sink(void) {
+  const fa_problem p = {.sinks = {.present = true}};
+  const fa_profile profile = {.eps_exp = 0x1p-20};
+  const fa_ref_call c = {.p = &p, .profile = &profile};
+  CHECK(fa_bound_sink_joined(&c, -INFINITY, 3) == 0 && fa_bound_sink_joined(&c, 1, 3) >= 0x1p-19);
+}
+
+/* A generator with so many rounds, down to one. */
+static void test_rounds(void) {
+  const fa_problem p = {.family = FA_FLASH, .heads_q = 1, .dropout = {.p = 0.5, .seed = 9}};
+  for (int rounds = 0; rounds <= 2; ++rounds)
+    for (int64_t j = 0; j < 64; ++j)
+      CHECK(fa_ref_keep(&p, rounds, 64, 0, 0, 1, j) ==
+            fa_ref_flash_keep(&p.dropout, 1, rounds ? rounds : 7, 0, 0, 1, j));
 }
 
 /* ---- mistakes to compute with ---- */
@@ -324,6 +345,8 @@ static void test_sound(void) {
 }
 
 int main(void) {
+  test_no_sink();
+  test_rounds();
   test_axes();
   test_sound();
   test_lanes();

@@ -121,6 +121,37 @@ static void test_amplifies(void) {
   CHECK(!fa_mod_amplifies(32, 4) && fa_mod_amplifies(32.5, 4) && !fa_mod_amplifies(INFINITY, 1));
 }
 
+/* Indices are exact. */
+static void test_leaves(void) {
+  static const fa_expr_op ops[] = {FA_EXPR_B,      FA_EXPR_H,        FA_EXPR_Q_IDX,
+                                   FA_EXPR_KV_IDX, FA_EXPR_SEQLEN_Q, FA_EXPR_SEQLEN_K};
+  const fa_ref_pairs p = {.b = 2, .h = 3, .i = 4, .j0 = 5, .n = 1, .seqlen_q = 6, .seqlen_k = 7};
+  for (int i = 0; i < 6; ++i) {
+    tree *t = tree_of(ops[i], 1);
+    const fa_lane x = fa_expr_node_lane(&t->x, &p, 0, 0);
+    CHECK(x.v == i + 2 && x.e == 0 && x.fault == 0);
+  }
+}
+
+/* Before a buffer's first element and behind its last there is none. */
+static void test_load(void) {
+  float memory[] = {5, 6, 7, 8};
+  static fa_tensors in;
+  static const double wants[] = {-1, 6, 7, -1};
+  tree *t = tree_of(FA_EXPR_LOAD, 2);
+  in.t[FA_T_BUFFER_0] =
+      (fa_tensor){.dtype = FA_F32, .rank = 1, .shape = {2}, .stride = {1}, .data = (char *)(memory + 1)};
+  t->x.in = &in;
+  for (int index = -1; index <= 2; ++index) {
+    set(t, 0, index, 0);
+    const fa_lane x = fa_expr_node_lane(&t->x, NULL, 1, 0);
+    if (wants[index + 1] < 0)
+      CHECK(x.fault == 2);
+    else
+      CHECK(x.fault == 0 && x.v == wants[index + 1]);
+  }
+}
+
 int main(void) {
   test_sqrt();
   test_pow();
@@ -130,5 +161,7 @@ int main(void) {
   test_sigmoid();
   test_chain();
   test_amplifies();
+  test_leaves();
+  test_load();
   return check_done();
 }

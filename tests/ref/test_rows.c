@@ -144,13 +144,32 @@ static void check_nothing(const fa_rows *rows) {
   const fa_row_check r = {
       .want = zero, .got = zero, .quant = none, .accum = none, .ulp = {1024 - 127, 1023 + 127, 24}};
   CHECK(rows->widest_bound(&r, 3) == 0);
+  fa_row_check empty = r;
+  rows->check(&empty, 0);
+  CHECK(empty.n_odd == 0 && empty.worst_ratio == 0);
+}
+
+/* What is infinite is looked at again, even where a bound is infinite too; where nothing is wanted a bound may be that of sums alone. */
+static void check_infinite(const fa_rows *rows) {
+  static const double one[] = {1}, zero[] = {0}, infinite[] = {INFINITY};
+  static const float none[1], unknown[] = {INFINITY}, some[] = {1};
+  fa_row_check r = {
+      .want = one, .got = infinite, .quant = none, .accum = unknown, .ulp = {1024 - 127, 1023 + 127, 24}};
+  r.accept = 1;
+  rows->check(&r, 1);
+  CHECK(r.n_odd == 1);
+  r.want = infinite, r.got = one;
+  rows->check(&r, 1);
+  CHECK(r.n_odd == 1);
+  r.want = zero, r.accum = some;
+  CHECK(rows->widest_bound(&r, 1) == 1 + 0x1p-24);
 }
 
 int main(void) {
   static const fa_dtype types[] = {FA_F16, FA_BF16, FA_F32};
   const fa_rows *rows[3];
   const int n = builds(rows);
-  for (int k = 0; k < n; ++k) check_widen(rows[k]), check_nothing(rows[k]);
+  for (int k = 0; k < n; ++k) check_widen(rows[k]), check_nothing(rows[k]), check_infinite(rows[k]);
   for (uint64_t seed = 0; seed < 600; ++seed) check_one(rows, n, seed, types[seed % 3], seed % 2);
   for (uint64_t seed = 0; seed < 200; ++seed) check_dropout(rows, n, seed);
   return check_done();
