@@ -2,6 +2,7 @@
  * and where the bad elements of drawn patterns are said to be, which tests/held/recorded/where.txt holds.
  *
  * usage: test_compare_edges [--write]    (from the top of the source tree) */
+#include "ref/compare/internal.h"
 #include "ref/compare/map.h"
 #include "tests/held/drawn.h"
 #include "tests/support/compare_fixture.h"
@@ -56,6 +57,19 @@ static void test_panels(void) {
   fixture_free(&f);
 }
 
+/* More cells than a map is made of: there is none, and nothing is read. */
+static void test_too_many_cells(void) {
+  const int64_t many = (int64_t)1 << 18;
+  const fa_problem p = {.batch = many, .heads_q = many, .heads_kv = many};
+  const fa_want want = {.dtype = FA_F32,
+                        .rank = 4,
+                        .shape = {many, FA_MAP_ROWS, many, FA_MAP_COLUMNS},
+                        .n = many * FA_MAP_ROWS * many * FA_MAP_COLUMNS};
+  const fa_tensor got = {.dtype = FA_F32};
+  fa_map *m = NULL;
+  CHECK(fa_map_make(FA_T_O, &p, &want, &got, FA_POISON_A, &m, NULL) == FA_OK && !m);
+}
+
 /* ---- trivial answers ---- */
 
 /* Rows near each other and far from 0, with bounds that let one pass for another. */
@@ -89,25 +103,94 @@ static void test_neighbours(void) {
   CHECK_MSG(strcmp(text, "another batch entry's rows") == 0, "%s", text);
 }
 
+typedef struct mean_of {
+  fa_dtype dtype;
+  double v;        /* all values: the mean */
+  double value[2]; /* of the elements of each row */
+  float bound[2];
+  bool saturates;
+  const char *text;
+} mean_of;
+
 /* The mean of V passes for O where bounds are wide, if there is no row of which it is known that it is near 0. */
-static void test_mean(float bound, const char *text) {
+static void test_mean(const mean_of *x, int64_t odd) {
   static const int64_t shape[] = {1, 2, 1, 4}, values[] = {1, 3, 1, 4};
   static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V};
   fixture f = {.id = FA_T_O};
   fa_problem_init(&f.p);
   f.p.seqlen_q = 2, f.p.seqlen_k = 3, f.p.head_dim = f.p.head_dim_v = 4;
-  make(&f, FA_T_O, 4, shape);
+  fixture_make(&f, FA_T_O, x->dtype, 4, shape);
+  f.w.saturates = x->saturates;
   for (int k = 0; k < 3; ++k)
     REQUIRE(fa_tensors_add(&f.set, ids[k], FA_F32, 4, values, NULL, 0, NULL) == FA_OK);
   for (int64_t j = 0; j < 3; ++j)
-    for (int64_t x = 0; x < 4; ++x) fa_tensor_set(&f.set.t[FA_T_V], (int64_t[FA_MAX_RANK]){0, j, 0, x}, 1);
+    for (int64_t c = 0; c < 4; ++c) fa_tensor_set(&f.set.t[FA_T_V], (int64_t[FA_MAX_RANK]){0, j, 0, c}, x->v);
   for (int64_t e = 0; e < 8; ++e) {
-    f.w.value[e] = e < 4 ? 0 : 0.5, f.w.quant[e] = e < 4 ? bound : 0.75f;
+    f.w.value[e] = x->value[e / 4], f.w.quant[e] = x->bound[e / 4], f.w.accum[e] = 0;
     fixture_set(&f, e, f.w.value[e]);
   }
-  f.w.value[4] = 5, fixture_set(&f, 4, 5), f.w.quant[4] = 4.5f; /* zeros do not pass */
+  if (odd >= 0) f.w.value[odd] = 5, fixture_set(&f, odd, 5), f.w.quant[odd] = 4.5f; /* zeros do not pass */
   const char *passes = fixture_compare(&f)->vacuous;
-  CHECK_MSG(strcmp(passes, text) == 0, "%s", passes);
+  CHECK_MSG(strcmp(passes, x->text) == 0, "%s", passes);
+  fixture_free(&f);
+}
+
+static void test_means(void) {
+  static const char mean[] = "the mean of the visible V";
+  test_mean(&(mean_of){FA_F32, 1, {0, 0.5}, {0x1p-10f, 0.75f}, false, ""}, 4);
+  test_mean(&(mean_of){FA_F32, 1, {0, 0.5}, {2, 0.75f}, false, mean}, 4);
+  /* a row that has to be 0 says nothing, behind another one too */
+  test_mean(&(mean_of){FA_F32, 1, {0.5, 0}, {0.75f, 0}, false, mean}, 0);
+  /* the right answer, although zeros, which do not pass, are another one in the first row */
+  test_mean(&(mean_of){FA_F32, 1, {1, 1}, {2, 0.25f}, false, ""}, -1);
+  /* as the type has it */
+  test_mean(&(mean_of){FA_E4M3, 1000, {448, 400}, {1, 60}, true, mean}, -1);
+}
+
+/* An input of 2^127 counts, and what is beyond is poison. */
+static void test_largest_input(void) {
+  static const int64_t shape[] = {1, 3, 1, 4};
+  static const fa_tensor_id ids[] = {FA_T_Q, FA_T_K, FA_T_V};
+  const fa_want want = {.dtype = FA_F32, .rank = 4, .shape = {1, 2, 1, 4}, .steepest = 1};
+  fa_tensors in = {0};
+  fa_problem p;
+  fa_problem_init(&p);
+  p.seqlen_q = 2, p.seqlen_k = 3, p.head_dim = p.head_dim_v = 4;
+  for (int k = 0; k < 3; ++k) REQUIRE(fa_tensors_add(&in, ids[k], FA_F32, 4, shape, NULL, 0, NULL) == FA_OK);
+  for (int beyond = 0; beyond < 2; ++beyond) {
+    fa_vacuous_tolerance t;
+    fa_tensor_set(&in.t[FA_T_V], (int64_t[FA_MAX_RANK]){0}, beyond ? 0x1.8p127 : 0x1p127);
+    REQUIRE(fa_vacuous_tolerance_of(&p, &in, FA_T_O, &want, NULL, true, &t));
+    CHECK_MSG((t.floor > 1) == !beyond, "%g", t.floor);
+  }
+  fa_tensors_free(&in);
+  fa_problem_free(&p);
+}
+
+/* ---- statistics ---- */
+
+/* Copies have none, and neither has what comes without its noise. */
+static void test_no_statistics(void) {
+  static const int64_t shape[] = {1, 3, 1, 8};
+  for (int k = 0; k < 3; ++k) {
+    fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 3, .seqlen_k = 3}};
+    make(&f, k == 1 ? FA_T_K : FA_T_DQ, 4, shape);
+    for (int64_t e = 0; e < f.w.n; ++e) f.w.value[e] += (double)e, fixture_set(&f, e, f.w.value[e]);
+    if (k == 2) free(f.w.noise), f.w.noise = NULL;
+    const fa_verdict *v = fixture_compare(&f);
+    CHECK_MSG(v->count == 24 && v->n_stat == (k ? 0 : 24), "%d: %lld", k, (long long)v->n_stat);
+    fixture_free(&f);
+  }
+}
+
+/* Rows of the same numbers are one sample, whatever rows are beside them. */
+static void test_same_rows(void) {
+  static const int64_t shape[] = {1, 5, 1, 8};
+  fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 5, .seqlen_k = 5}};
+  make(&f, FA_T_DQ, 4, shape);
+  for (int64_t e = 8; e < 16; ++e) f.w.value[e] = 3 + (double)e, fixture_set(&f, e, f.w.value[e]);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK_MSG(v->n_stat == 16, "%lld", (long long)v->n_stat);
   fixture_free(&f);
 }
 
@@ -153,6 +236,48 @@ static void test_rows_are(int64_t rows, int64_t from, int64_t end, const char *t
   const char *where = fixture_compare(&f)->where;
   CHECK_MSG(strcmp(where, text) == 0, "%s", where);
   fixture_free(&f);
+}
+
+/* Rows that are marked with x are bad in all heads and columns. */
+static void test_marked(const char *marks, int64_t heads, int64_t width, const char *text) {
+  const int64_t rows = (int64_t)strlen(marks), shape[] = {1, rows, heads, width};
+  fixture f = {.p = {.batch = 1, .heads_q = heads, .heads_kv = heads, .seqlen_q = rows, .seqlen_k = rows}};
+  make(&f, FA_T_DQ, 4, shape);
+  for (int64_t e = 0; e < f.w.n; ++e)
+    if (marks[e / (heads * width)] == 'x') fixture_set(&f, e, 9);
+  const char *where = fixture_compare(&f)->where;
+  CHECK_MSG(strcmp(where, text) == 0, "%s", where);
+  fixture_free(&f);
+}
+
+/* Of two that hold for as many rows the simpler one; and nine rows of a half may be so by chance. */
+static void test_simplest(void) {
+  test_marked(".x.x..", 8, 4, "every bad row has q % 2 == 1: 64 of 96 elements there");
+  test_marked("x.x...", 8, 4, "every bad row has q < 3: 64 of 96 elements there");
+  test_marked("..................xxxx.x..x...x..x.x", 1, 1, "9 of 36 elements, nothing in common");
+}
+
+/* ---- names ---- */
+
+static void test_axis(fa_tensor_id id, int rank, int64_t page_size, const char *axis, const char *where) {
+  static const int64_t shape[] = {1, 3, 1, 4};
+  fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 3, .seqlen_k = 3}};
+  f.p.kvcache.page_size = page_size;
+  make(&f, id, rank, shape);
+  fixture_set(&f, 0, 9);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK_MSG(strcmp(v->by_axis[0].axis, axis) == 0 && strcmp(v->where, where) == 0, "%s: %s",
+            v->by_axis[0].axis, v->where);
+  fixture_free(&f);
+}
+
+static void test_names(void) {
+  test_axis(FA_T_K, 4, 0, "row", "1 element: row 0, slot 0, h 0, d 0");
+  test_axis(FA_T_K, 4, 3, "page", "1 element: page 0, slot 0, h 0, d 0");
+  test_axis(FA_T_AMAX_P, 1, 0, "call", "1 element: call 0");
+  CHECK(fa_class_of_bits(FA_E4M3, 0x7f) == FA_CLASS_NAN && fa_class_of_bits(FA_E4M3, 0xff) == FA_CLASS_NAN);
+  CHECK(fa_class_of_bits(FA_E4M3, 0x7e) == FA_CLASS_FINITE &&
+        fa_class_of_bits(FA_E4M3, 0xfe) == FA_CLASS_FINITE);
 }
 
 /* That two rows are right may be chance, where all others are bad; of three it is not. */
@@ -259,8 +384,13 @@ static void test_where(bool writes) {
 int main(int argc, char **argv) {
   test_panels();
   test_neighbours();
-  test_mean(0x1p-10f, "");
-  test_mean(2, "the mean of the visible V");
+  test_too_many_cells();
+  test_means();
+  test_largest_input();
+  test_no_statistics();
+  test_same_rows();
+  test_simplest();
+  test_names();
   test_exact();
   test_ties();
   test_chance();

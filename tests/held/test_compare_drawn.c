@@ -1,8 +1,9 @@
-/* The statistics' verdict, of drawn errors, and from which size on a wrong answer counts as another one, of drawn problems: what
+/* The statistics' verdict, of drawn errors and at the edges of its bands, and from which size on a wrong answer counts as another one, of drawn problems: what
  * tests/ref/recorded/compare.txt holds.
  *
  * usage: test_compare_drawn [--write]    (from the top of the source tree) */
 #include "ref/compare/internal.h"
+#include "ref/compare/verdict.h"
 #include "tests/held/drawn.h"
 #include "tests/held/tally.h"
 #include "tests/support/check.h"
@@ -98,6 +99,86 @@ static void add_statistics(tally *t, const drawn *d) {
   tally_add(t, "stat_high", v.stat_high);
 }
 
+/* Eight rows of errors, which are just enough, in units of sigma. uneven: one has squares by which nothing is sure of all. */
+typedef struct edge {
+  fa_profile profile;
+  bool foreign, uneven;
+  fa_tensor_id id;
+  fa_dtype dtype;
+  double mean, square;
+  fa_statistic which;
+} edge;
+
+static fa_verdict judge_edge(const edge *x) {
+  enum { ROWS_OF_EDGE = 8, N = 600 };
+  static fa_stats s;
+  const fa_compare_options opt = {.generic = true, .foreign = x->foreign, .profile = &x->profile};
+  const fa_problem p = {0};
+  fa_verdict v = {.id = x->id, .dtype = x->dtype};
+  memset(&s, 0, sizeof s);
+  for (int r = 0; r < ROWS_OF_EDGE; ++r)
+    fa_stats_add_row(&s, &(fa_stats_row){.n = N,
+                                         .n_diffuse = N,
+                                         .sum = x->mean * N,
+                                         .sum_squares = x->square * N * (x->uneven && r == 0 ? 1000 : 1),
+                                         .diffuse_squares = x->square * N});
+  fa_stats_judge(&s, &p, &opt, &v);
+  return v;
+}
+
+/* What is just inside of a band or just outside of it, and the numbers from which on another band holds. */
+static void test_edges(void) {
+  const fa_tensor_id O = FA_T_O;
+  const fa_dtype F16 = FA_F16;
+  const fa_statistic BIAS = FA_STATISTIC_BIAS, HIGH = FA_STATISTIC_RMS_HIGH;
+  static const fa_profile
+      narrow = {.u_p = 0x1p-8},
+      wider = {.u_p = 0x1p-7}, mma = {.name = "mma-x", .u_p = 0x1p-8},
+      like_mma = {.name = "mmax", .u_p = 0x1p-8}, cut = {.truncated_p = 0.1},
+      exact_v = {.name = "mma-x", .u_p = 0x1p-8, .descales = true, .operand = {[FA_PRODUCT_PV] = 0x1p-20}},
+      rounded_v = {.name = "mma-x", .u_p = 0x1p-8, .descales = true, .operand = {[FA_PRODUCT_PV] = 0x1p-19}},
+      narrow_sums = {.accumulator = {[FA_PRODUCT_QK] = FA_ACCUMULATOR_NARROW}};
+  const edge all[] = {
+      {narrow, true, false, O, F16, 0, 1.96, HIGH},
+      {wider, true, false, O, F16, 0, 1.96, FA_STATISTIC_FINE},
+      {mma, false, false, O, F16, 0, 1.96, HIGH},
+      {like_mma, false, false, O, F16, 0, 1.96, FA_STATISTIC_FINE},
+      {like_mma, false, false, O, F16, 0, 2.25, FA_STATISTIC_FINE}, /* an edge is in its band */
+      {exact_v, true, false, O, F16, 0.625, 0.64, BIAS},
+      {rounded_v, true, false, O, F16, 0.625, 0.64, FA_STATISTIC_FINE},
+      {rounded_v, true, true, O, F16, 3.5, 12.25, BIAS},
+      {exact_v, false, false, O, F16, 0, 0.04, FA_STATISTIC_RMS_LOW},
+      {rounded_v, false, false, O, F16, 0, 0.04, FA_STATISTIC_FINE},
+      {cut, true, false, O, F16, 0, 16, HIGH},
+      {cut, true, true, O, F16, 3.5, 12.25, BIAS},
+      {narrow_sums, true, false, FA_T_LSE, FA_F32, 0, 25, HIGH},
+      {narrow_sums, true, true, FA_T_LSE, FA_F32, 4.5, 20.25, BIAS},
+      {mma, false, false, O, FA_E4M3, 0, 3.24, FA_STATISTIC_FINE},
+      {mma, false, false, O, FA_E4M3, 0, 6.25, HIGH},
+      {mma, false, true, O, FA_E4M3, 3.5, 12.25, BIAS},
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
+    const fa_verdict v = judge_edge(&all[i]);
+    CHECK_MSG(v.stat_which == all[i].which && v.stat_bad == (all[i].which != FA_STATISTIC_FINE),
+              "edge %d: %s, rms %g, bias %g", (int)i, fa_statistic_name(v.stat_which), v.rms, v.bias);
+  }
+}
+
+/* The same numbers of which as many count are one row, until another one takes its place. */
+static void test_alike(void) {
+  static fa_stats s;
+  const fa_stats_row row = {.n = 4, .print = 7}, more = {.n = 5, .print = 7},
+                     beside = {.n = 4, .print = 7 ^ (uint64_t)1 << 31};
+  fa_stats_add_row(&s, &row);
+  fa_stats_add_row(&s, &more);
+  CHECK(s.error.n == 9);
+  fa_stats_add_row(&s, &row);
+  CHECK(s.error.n == 9);
+  fa_stats_add_row(&s, &beside);
+  fa_stats_add_row(&s, &row);
+  CHECK(s.error.n == 17);
+}
+
 /* ---- vacuity ---- */
 
 enum { WIDTH = 3, N_INPUTS = 5 };
@@ -191,6 +272,8 @@ static void add_classes(tally *t, const drawn *d) {
 
 int main(int argc, char **argv) {
   static tally t;
+  test_edges();
+  test_alike();
   for (uint64_t number = 0; number < DRAWS; ++number) {
     const drawn d = {.number = number, .zeros = number % 2 ? 0.3 : 0.8};
     add_statistics(&t, &d);

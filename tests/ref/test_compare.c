@@ -208,6 +208,9 @@ static void test_magnitudes(void) {
     const fa_verdict *v = fixture_compare(&f);
     CHECK_MSG(v->judged && v->fail == !all[k].good && v->bad == !all[k].good, "%g: %d bad", all[k].got,
               (int)v->bad);
+    const fa_point *worst = &v->worst[0];
+    CHECK_MSG(all[k].good || isinf(worst->err) || worst->err == fabs(worst->got - worst->want),
+              "%g: off by %g", all[k].got, worst->err);
     if (!all[k].good)
       CHECK_MSG(v->worst[0].want == all[k].want && v->worst[0].ratio > 1, "%g: want %g, ratio %g", all[k].got,
                 v->worst[0].want, v->worst[0].ratio);
