@@ -118,19 +118,33 @@ static void test_undefined_memory(fa_judge_machine *m) {
   }
 }
 
+/* The first entry's queries and the second one's keys are 0: a large P can be only of the one's keys and the other's queries. */
+static void put_apart(const subject *s) {
+  for (int id = FA_T_Q; id <= FA_T_K; ++id)
+    for (int64_t e = 0; e < fa_tensor_count(&s->in.t[id]); ++e) {
+      int64_t index[FA_MAX_RANK];
+      fa_tensor_unravel(&s->in.t[id], e, index);
+      if (index[0] == (id == FA_T_K)) fa_tensor_set(&s->in.t[id], index, 0);
+    }
+}
+
 /* Of however little memory: all turns and waves come to the same, and no more is asked for. */
-static void test_little_memory(bool by_turn) {
+static void test_little_memory(const char *more, passes which, bool by_turn) {
+  char text[300];
   subject s;
   int n_right = 0;
-  make_run("{\"dtype\":\"f16\",\"batch\":2,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":70,\"seqlen_k\":90,"
-           "\"head_dim\":16}",
-           &s);
+  snprintf(text, sizeof text,
+           "{\"batch\":2,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":70,\"seqlen_k\":90,\"head_dim\":16,%s}",
+           more);
+  make_given(text, &s);
+  if (which == FORWARD) put_apart(&s);
+  run_made(&s);
   for (size_t bytes = 1 << 16; bytes < 1 << 22; bytes += bytes / 16) {
     fa_judge_machine *own = fa_judge_machine_host_new(NULL, bytes);
     fa_judge_trial t;
     REQUIRE(own);
     own->turns_from = by_turn ? 1 : 0;
-    const fa_status status = try_it(&s, watch(own), BACKWARD, &t, NULL);
+    const fa_status status = try_it(&s, watch(own), which, &t, NULL);
     CHECK_MSG(status == FA_ERR_MEMORY || (status == FA_OK && t.passed && the.reserved <= bytes),
               "%zu bytes: %d, %s, %zu bytes", bytes, (int)status, t.doubt ? t.doubt : "passed", the.reserved);
     n_right += status == FA_OK;
@@ -265,11 +279,21 @@ static void test_other_entry(fa_judge_machine *own) {
   free_subject(&s);
 }
 
-/* A closer look at zeros that are right. */
-static void test_right_zeros(fa_judge_machine *m) {
+/* Zeros where less than the type resolves is right, which a closer look tells. */
+static void test_right_zeros(fa_judge_machine *own) {
+  fa_judge_machine *m = watch(own);
   subject s;
-  make_run("{\"dtype\":\"f16\",\"seqlen_q\":9,\"seqlen_k\":1,\"head_dim\":16}", &s);
+  make_given("{\"dtype\":\"f16\",\"seqlen_q\":5,\"seqlen_k\":12,\"head_dim\":16}", &s);
+  const fa_tensor *d_o = &s.in.t[FA_T_DO];
+  for (int64_t e = 0; e < fa_tensor_count(d_o); ++e) {
+    int64_t index[FA_MAX_RANK];
+    fa_tensor_unravel(d_o, e, index);
+    fa_tensor_set(d_o, index, 0x1p-24);
+  }
+  run_made(&s);
+  the.compares_left = 100;
   expect(&s, m, BACKWARD, FA_OK, NULL);
+  CHECK_MSG(the.compares_left < 97, "%d comparisons", 100 - the.compares_left);
   free_subject(&s);
 }
 
@@ -301,8 +325,9 @@ int main(void) {
   fa_judge_machine *m = fa_judge_machine_host_new(NULL, 0);
   REQUIRE(m);
   test_undefined_memory(m);
-  test_little_memory(false);
-  test_little_memory(true);
+  test_little_memory("\"dtype\":\"f16\"", BACKWARD, false);
+  test_little_memory("\"dtype\":\"f16\"", BACKWARD, true);
+  test_little_memory("\"backward\":false,\"quantized\":{\"queries\":true,\"amax\":true}", FORWARD, false);
   test_large_tiles(m);
   test_waits(m, "", 0, 1);
   test_waits(m, "", 1, 2);

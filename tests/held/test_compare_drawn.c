@@ -164,6 +164,15 @@ static void test_edges(void) {
   }
 }
 
+/* What is said of a band that was left: its figure, and between which numbers it would be. */
+static void test_figures(void) {
+  const fa_verdict v =
+      judge_edge(&(edge){{.name = "mma-x", .u_p = 0x1p-8}, false, false, FA_T_O, FA_F16, 0, 4, 0});
+  char text[FA_STATISTIC_TEXT];
+  fa_statistic_figures(&v, text);
+  CHECK_MSG(strcmp(text, "rms of err / sigma is 2 over 4,800 elements (allowed 0.5 .. 1.25)") == 0, "%s", text);
+}
+
 /* The same numbers of which as many count are one row, until another one takes its place. */
 static void test_alike(void) {
   static fa_stats s;
@@ -273,6 +282,7 @@ static void add_classes(tally *t, const drawn *d) {
 int main(int argc, char **argv) {
   static tally t;
   test_edges();
+  test_figures();
   test_alike();
   for (uint64_t number = 0; number < DRAWS; ++number) {
     const drawn d = {.number = number, .zeros = number % 2 ? 0.3 : 0.8};
