@@ -118,13 +118,14 @@ static void test_undefined_memory(fa_judge_machine *m) {
   }
 }
 
-/* The first entry's queries and the second one's keys are 0: a large P can be only of the one's keys and the other's queries. */
+/* Scores of the first entry's keys and the second one's queries, which do not meet, would be far larger than those that there are. */
 static void put_apart(const subject *s) {
   for (int id = FA_T_Q; id <= FA_T_K; ++id)
     for (int64_t e = 0; e < fa_tensor_count(&s->in.t[id]); ++e) {
       int64_t index[FA_MAX_RANK];
       fa_tensor_unravel(&s->in.t[id], e, index);
-      if (index[0] == (id == FA_T_K)) fa_tensor_set(&s->in.t[id], index, 0);
+      fa_tensor_set(&s->in.t[id], index,
+                    (index[0] == (id == FA_T_Q) ? 8 : 0.125) * fa_tensor_get(&s->in.t[id], index));
     }
 }
 
@@ -133,9 +134,7 @@ static void test_little_memory(const char *more, passes which, bool by_turn) {
   char text[300];
   subject s;
   int n_right = 0;
-  snprintf(text, sizeof text,
-           "{\"batch\":2,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":70,\"seqlen_k\":90,\"head_dim\":16,%s}",
-           more);
+  snprintf(text, sizeof text, "{\"batch\":2,\"heads_q\":4,\"heads_kv\":2,\"head_dim\":16,%s}", more);
   make_given(text, &s);
   if (which == FORWARD) put_apart(&s);
   run_made(&s);
@@ -325,9 +324,11 @@ int main(void) {
   fa_judge_machine *m = fa_judge_machine_host_new(NULL, 0);
   REQUIRE(m);
   test_undefined_memory(m);
-  test_little_memory("\"dtype\":\"f16\"", BACKWARD, false);
-  test_little_memory("\"dtype\":\"f16\"", BACKWARD, true);
-  test_little_memory("\"backward\":false,\"quantized\":{\"queries\":true,\"amax\":true}", FORWARD, false);
+  test_little_memory("\"dtype\":\"f16\",\"seqlen_q\":70,\"seqlen_k\":90", BACKWARD, false);
+  test_little_memory("\"dtype\":\"f16\",\"seqlen_q\":70,\"seqlen_k\":90", BACKWARD, true);
+  test_little_memory(
+      "\"seqlen_q\":9,\"seqlen_k\":900,\"backward\":false,\"quantized\":{\"queries\":true,\"amax\":true}",
+      FORWARD, false);
   test_large_tiles(m);
   test_waits(m, "", 0, 1);
   test_waits(m, "", 1, 2);
