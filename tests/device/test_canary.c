@@ -150,6 +150,54 @@ static void test_amax(void) {
   free_subject(&s);
 }
 
+/* ---- which side ---- */
+
+fa_status __real_fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in,
+                              const fa_tensors *got, const fa_ref_options *options,
+                              const fa_compare_options *as, bool backward, fa_judge_trial *out,
+                              fa_error *err);
+fa_status __wrap_fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in,
+                              const fa_tensors *got, const fa_ref_options *options,
+                              const fa_compare_options *as, bool backward, fa_judge_trial *out,
+                              fa_error *err);
+static struct {
+  bool looks;
+  double most; /* of O's first element */
+  int above, below;
+} sides;
+
+fa_status __wrap_fa_judge_try(fa_judge_machine *m, const fa_problem *p, const fa_tensors *in,
+                              const fa_tensors *got, const fa_ref_options *options,
+                              const fa_compare_options *as, bool backward, fa_judge_trial *out,
+                              fa_error *err) {
+  if (!sides.looks) return __real_fa_judge_try(m, p, in, got, options, as, backward, out, err);
+  const double x = fa_tensor_get(&got->t[FA_T_O], (int64_t[FA_MAX_RANK]){0});
+  sides.above += x > sides.most, sides.below += x < sides.most;
+  return fa_fail(err, FA_ERR_DEVICE, "nobody judges");
+}
+
+/* A canary is too large as often as too small: who sees one of both only is found out. */
+static void test_sides(void) {
+  double value[] = {1};
+  float quant[] = {0}, accum[] = {0x1p-10f};
+  const fa_want w = {
+      .n = 1, .rank = 4, .shape = {1, 1, 1, 1}, .value = value, .quant = quant, .accum = accum};
+  subject s;
+  make_given("{\"seqlen_q\":1,\"head_dim\":1,\"backward\":false}", &s);
+  run_made(&s);
+  const fa_canary_call call = {
+      .machine = machine_that(NOTHING), .p = &s.c.problem, .in = &s.in, .got = &s.got};
+  sides.looks = true, sides.most = value[0];
+  for (int k = 0; k < 60; ++k) {
+    fa_error err = {""};
+    CHECK(fa_canary_try_at(&call, FA_T_O, &w, 0, false, &err) == FA_ERR_DEVICE);
+  }
+  sides.looks = false;
+  CHECK_MSG(sides.above > 0 && sides.below > 0 && sides.above + sides.below == 60, "%d above, %d below",
+            sides.above, sides.below);
+  free_subject(&s);
+}
+
 /* ---- memory ---- */
 
 void *__real_malloc(size_t n);
@@ -197,6 +245,7 @@ int main(void) {
   test_honest("everything", 20);
   test_honest("sinks", 12);
   test_amax();
+  test_sides();
   test_no_memory(sizeof(fa_judge_trial), 2); /* of outputs as they are, and with a canary */
   test_no_memory(sizeof(fa_tensors), 1);
   judge_one("rate-host", 0, ALL_PASS, false, "a canary lives");

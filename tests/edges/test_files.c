@@ -560,6 +560,9 @@ static void test_words(void) {
         fa_failure_word_read("r.json:-1", &w, NULL) == FA_ERR_INPUT);
   CHECK(fa_failure_word_read("r.json:1x", &w, NULL) == FA_ERR_INPUT &&
         fa_failure_word_read("r.json:1.shrunken", &w, NULL) == FA_ERR_INPUT);
+  char longest[sizeof w.path + 1] = ""; /* which fills its room, and no more */
+  memset(longest, 'x', sizeof w.path - 1);
+  CHECK(fa_failure_word_read(longest, &w, NULL) == FA_OK && w.k == -1 && strcmp(w.path, longest) == 0);
 }
 
 /* A case's name as a file's: none is hidden, or in another folder. */
@@ -580,6 +583,8 @@ static void test_file_names(void) {
   CHECK(strcmp(out, "xxx") == 0);
   fa_file_name_from("", out, 1);
   CHECK(out[0] == 0);
+  fa_file_name_from("", out, 2);
+  CHECK(strcmp(out, "_") == 0);
 }
 
 typedef struct dumped {
@@ -607,6 +612,44 @@ static void test_dump(void) {
   fa_case_free(&x.c);
 }
 
+/* The caches as they are afterwards are in the dump of a call that appends to them, if only one token, and of no other. */
+static void test_dump_after(void) {
+  static const struct {
+    const char *text;
+    bool appends;
+  } calls[] = {
+      {"{\"name\":\"x\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":[5],"
+       "\"new\":1}}",
+       true},
+      {"{\"name\":\"x\",\"family\":\"kvcache\",\"seqlen_k\":8,\"head_dim\":8,\"kvcache\":{\"len\":[5]}}",
+       false},
+      {"{\"name\":\"x\",\"seqlen_q\":2,\"head_dim\":8}", false}};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
+    char path[300];
+    fa_tensors in;
+    fa_safetensors f;
+    fa_error err = {""};
+    fa_case c = case_of(calls[i].text, &in);
+    REQUIRE(fa_dump_write(folder, &c, &in, &in, path, sizeof path, &err) == FA_OK);
+    REQUIRE(fa_safetensors_open(path, &f, &err) == FA_OK);
+    CHECK(fa_safetensors_find(&f, "x/q") && fa_safetensors_find(&f, "x/k"));
+    CHECK_MSG(!fa_safetensors_find(&f, "x/k_after") == !calls[i].appends &&
+                  !fa_safetensors_find(&f, "x/v_after") == !calls[i].appends,
+              "%s", calls[i].text);
+    fa_safetensors_close(&f);
+    fa_tensors_free(&in);
+    fa_case_free(&c);
+  }
+}
+
+static bool no_line; /* there is no memory for a case's line */
+char *__real_fa_case_to_line(const fa_case *c);
+char *__wrap_fa_case_to_line(const fa_case *c);
+
+char *__wrap_fa_case_to_line(const fa_case *c) {
+  return no_line ? NULL : __real_fa_case_to_line(c);
+}
+
 /* A dump that could not be written has no name. */
 static void test_no_dump(void) {
   char path[300] = "before", nowhere[300];
@@ -615,6 +658,9 @@ static void test_no_dump(void) {
   fa_case c = case_of("{\"seqlen_q\":2,\"head_dim\":8}", &in);
   path_of("run.safetensors/none", nowhere);
   CHECK(fa_dump_write(nowhere, &c, &in, &in, path, sizeof path, &err) != FA_OK && !path[0] && err.text[0]);
+  no_line = true;
+  CHECK(fa_dump_write(folder, &c, &in, &in, path, sizeof path, &err) == FA_ERR_MEMORY && !path[0]);
+  no_line = false;
   fa_tensors_free(&in);
   fa_case_free(&c);
 }
@@ -651,6 +697,7 @@ int main(void) {
   test_words();
   test_file_names();
   test_dump();
+  test_dump_after();
   test_no_dump();
   remove_folder();
   return check_done();

@@ -163,13 +163,16 @@ static uint64_t number_of(const fa_ref_place *at, int64_t n) {
 static void test_draw(void) {
   static const char *const texts[] = {
       "{\"batch\":3,\"heads_q\":4,\"heads_kv\":2,\"seqlen_q\":700,\"seqlen_k\":1500,\"head_dim\":8}",
-      "{\"cu_seqlens_q\":[0,300,301,900],\"cu_seqlens_k\":[0,900,1000,2700],\"heads_q\":3,\"head_dim\":8}"};
+      "{\"cu_seqlens_q\":[0,300,301,900],\"cu_seqlens_k\":[0,900,1000,2700],\"heads_q\":3,\"head_dim\":8}",
+      /* more of a head's rows than a block has places */
+      "{\"heads_q\":2,\"seqlen_q\":1024,\"seqlen_k\":1,\"head_dim\":1}"};
   static const struct {
     int64_t rows, strips;
     uint64_t row, strip;
   } want[] = {{300, 9, 5561519554481431972u, 6119184427638153919u},
-              {300, 9, 2768736861358735573u, 4418080684623871151u}};
-  for (int k = 0; k < 2; ++k) {
+              {300, 9, 2768736861358735573u, 4418080684623871151u},
+              {800, 1, 13854422874453692092u, 12629444983599736335u}};
+  for (int k = 0; k < 3; ++k) {
     fa_tensors in;
     fa_sample_places out;
     const fa_sample sample = {.rows = want[k].rows, .strips = want[k].strips, .seed = 7};

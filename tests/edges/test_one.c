@@ -7,6 +7,7 @@
 #include "fuzz/one/parts.h"
 #include "fuzz/one/run_case.h"
 #include "fuzz/untrusted/rules.h"
+#include "report/text/progress.h"
 #include "tests/edges/taken.h"
 #include "tests/held/case_of.h"
 
@@ -465,6 +466,36 @@ static void test_recorded_empty(void) {
   fa_case_free(&c);
 }
 
+/* Signs of a recorded debug matrix whose probabilities underflowed to zeros are gone, and say nothing; of one that was just computed they do. */
+static void test_recorded_zeros(void) {
+  const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
+  const fa_run_options forward = {.passes = FA_PASS_FORWARD, .n_threads = 1};
+  fa_tensors in, got;
+  fa_error err = {""};
+  fa_outcome out = {0};
+  fa_case c = case_of("{\"seqlen_q\":9,\"head_dim\":8,\"backward\":false,\"dropout\":{\"p\":0.3,\"seed\":"
+                      "\"1\"},\"return_softmax\":true}",
+                      &in);
+  REQUIRE(fa_tensors_clone(&got, &in, &err) == FA_OK);
+  REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &got, &forward, &out, &err) == FA_OK);
+  int64_t at[FA_MAX_RANK];
+  for (int64_t e = 0; e < fa_tensor_count(&got.t[FA_T_P_DEBUG]); ++e) {
+    fa_tensor_unravel(&got.t[FA_T_P_DEBUG], e, at);
+    fa_tensor_set(&got.t[FA_T_P_DEBUG], at, 0);
+  }
+  for (int recorded = 0; recorded < 2; ++recorded) {
+    const fa_judge_config config = {.profile = &f32, .n_threads = 1, .recorded = recorded};
+    fa_result_free(&result);
+    fa_result_init(&result);
+    CHECK_MSG(fa_judge(&c.problem, &in, &got, &config, &result, &err) == FA_OK, "%s", err.text);
+    CHECK_MSG((result.state == FA_FAIL) == !recorded, "recorded %d: %s", recorded,
+              fa_state_name(result.state));
+  }
+  fa_tensors_free(&in);
+  fa_tensors_free(&got);
+  fa_case_free(&c);
+}
+
 /* ---- statistics ---- */
 
 enum { SEEDS = 4 };
@@ -535,6 +566,18 @@ static void test_settle(void) {
         strstr(result.notes, "error statistics are odd with this seed, but not with data_seed"));
 }
 
+static void *settle_again(void *rules) {
+  for (int k = 0; k < 5; ++k) settle(rules, FA_STATISTIC_RMS_HIGH, 0, 1e9);
+  return NULL;
+}
+
+/* The other seeds' runs keep no memory. */
+static void test_settle_kept(void) {
+  fa_rules rules = {.layers = FA_TRUSTED_LAYERS | 1u << FA_LAYER_FINAL};
+  const long long kept = bytes_kept(settle_again, &rules);
+  CHECK_MSG(kept < 500, "%lld bytes are kept", kept);
+}
+
 /* Statistics that are odd with one seed, of two runs, and not with another: chance. */
 static void test_confirm(void) {
   static const char text[] = "{\"dtype\":\"f32\",\"seqlen_q\":64,\"head_dim\":64,\"backward\":false}";
@@ -582,6 +625,23 @@ static void test_stages(void) {
   CHECK_MSG(clock.cpu[FA_STAGE_COMPARE] > 5e-4, "%g s", clock.cpu[FA_STAGE_COMPARE]);
 }
 
+/* A stage's time, and a case's, lie between those of what is inside and of what is around. */
+static void test_seconds(void) {
+  fa_stage_clock clock = {0};
+  const double before = fa_seconds_now();
+  fa_stage_clock_start(&clock);
+  const double begun = fa_seconds_now();
+  while (fa_seconds_now() < begun + 2e-3) {}
+  const double inside = fa_seconds_now() - begun;
+  fa_stage_clock_start(NULL);
+  const double around = fa_seconds_now() - before, wall = clock.wall[FA_STAGE_OTHER];
+  CHECK_MSG(wall > inside - 1e-6 && wall < around + 1e-6, "%g s, of %g to %g", wall, inside, around);
+  const double start = fa_seconds_now();
+  CHECK(run_with(SMALL, (fa_run_config){0}) == FA_OK);
+  const double took = fa_seconds_now() - start;
+  CHECK_MSG(result.seconds > 0 && result.seconds <= took, "%g s of %g", result.seconds, took);
+}
+
 int main(void) {
   told.factor = 1, told.n_odd = -1;
   test_refused();
@@ -602,10 +662,13 @@ int main(void) {
   test_free_twice();
   test_recorded();
   test_recorded_empty();
+  test_recorded_zeros();
   test_settle();
+  test_settle_kept();
   test_confirm();
   test_confirm_kept();
   test_stages();
+  test_seconds();
   fa_result_free(&result);
   return check_done();
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What the subject does: the first and the third run are the case's, the second is the trap. */
-static enum { RIGHT, REMEMBERS, SAME, ODD, RACES, REFUSES } way;
+static enum { RIGHT, REMEMBERS, SAME, ODD, RACES, REFUSES, WRONG_LSE } way;
 static double factor;     /* of O in the second run, which is ODD; in any run of one that is RIGHT */
 static fa_tensors answer; /* of the second run, which is all later ones', or SAME: of the first */
 static bool leaves_lse;   /* it is not delivered, and holds anything */
@@ -47,6 +47,7 @@ static fa_status run(void *self, const fa_problem *p, fa_tensors *t, const fa_ru
     snprintf(out->text, sizeof out->text, "it raced");
   }
   if (way == RIGHT) multiply(&t->t[FA_T_O], factor, 0);
+  if (way == WRONG_LSE && n_runs == 2) multiply(&t->t[FA_T_LSE], 2, 1);
   return status;
 }
 
@@ -138,6 +139,16 @@ static void test_reason(void) {
             fa_state_name(result.state), result.reason);
 }
 
+/* Of several outputs, the one is named that is wrong. */
+static void test_wrong_output(void) {
+  const fa_rules rules = with_a_trap();
+  way = WRONG_LSE;
+  judge("{\"seqlen_q\":3,\"head_dim\":8}", &rules);
+  CHECK_MSG(result.state == FA_FAIL &&
+                strstr(result.reason, "trap element: lse: 3 of 3 elements out of bounds"),
+            "%s: %s", fa_state_name(result.state), result.reason);
+}
+
 /* One that was refused has no answer, and so not that of other data. */
 static void test_refused(void) {
   fa_rules rules = with_a_trap();
@@ -191,6 +202,7 @@ int main(void) {
   test_answered_without_lse();
   test_answered_as_before();
   test_reason();
+  test_wrong_output();
   test_refused();
   test_fresh();
   test_odd_beside_wrong();

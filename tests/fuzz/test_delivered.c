@@ -229,6 +229,7 @@ static void test_lse_of_empty(void) {
       const bool right = good[i].says == FA_LSE_EMPTY_ANY || same;
       const fa_result *r = expect(right ? FA_PASS : FA_FAIL,
                                   good[i].says == FA_LSE_EMPTY_ANY ? "lse of 40 rows" : "", empties);
+      CHECK(!strstr(r->notes, "o and lse"));
       CHECK_MSG(right || verdict(r, FA_T_LSE)->class_bad + verdict(r, FA_T_LSE)->bad >= 40, "%d %d", i, k);
       CHECK(!right || verdict(r, FA_T_DQ)); /* gradients are judged */
     }

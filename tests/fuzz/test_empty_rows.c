@@ -162,6 +162,37 @@ static void check_mean(subject *s, const place *at, void *context) {
   }
 }
 
+/* By a profile: what rounding weights, sums and the exponential is worth, of the mean of magnitudes. */
+static void check_mean_bound(subject *s, const place *at, void *context) {
+  const fa_profile *f = context;
+  const double sk = (double)s->c.problem.seqlen_k;
+  const int64_t h = at->o / 4 % s->c.problem.heads_q,
+                b = at->o / 4 / s->c.problem.heads_q / s->c.problem.seqlen_q;
+  for (int x = 0; x < 4 && at->empty; ++x) {
+    double size = 0;
+    for (int64_t j = 0; j < s->c.problem.seqlen_k; ++j)
+      size += fabs(fa_tensor_get(&s->in.t[FA_T_V], (int64_t[]){b, j, h, x})) / sk;
+    const double accum = ((sk + 16) * 0x1p-24 + f->u_operand + 4 * f->eps_exp) * size;
+    const double got = s->forward.t[FA_T_O].accum[at->o + x];
+    CHECK_MSG(fabs(got - accum) <= 1e-3 * accum, "%g, not %g", got, accum);
+  }
+}
+
+static void test_mean_bound(void) {
+  const fa_profile f = fa_profile_get("simt-f32", FA_F32);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &f};
+  subject s;
+  CHECK(f.eps_exp > 0 && f.mma_block == 0);
+  make(&s, cases[0]);
+  fa_empty_rows_free(&s.rows);
+  fa_wants_free(&s.forward);
+  s.contract.o_of_empty = FA_O_EMPTY_MEAN_V;
+  REQUIRE(fa_empty_rows_forward(&s.c.problem, &s.in, &s.contract, &opt, &s.forward, &s.rows, NULL) == FA_OK);
+  REQUIRE(fa_empty_rows_expect(&s.rows, &s.in, &opt, &s.forward, NULL) == FA_OK);
+  for_each_row(&s, check_mean_bound, (void *)(uintptr_t)&f);
+  drop(&s);
+}
+
 /* With dropout it is the mean of some keys only, which nobody knows. */
 static void test_mean(subject *s) {
   const fa_ref_options opt = {.n_threads = 1};
@@ -282,6 +313,7 @@ static void test_possible(void) {
 int main(void) {
   test_possible();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) test_case(cases[i]);
+  test_mean_bound();
   test_drop();
   return check_done();
 }

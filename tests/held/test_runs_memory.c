@@ -3,6 +3,7 @@
 #include "fuzz/judging/sample.h"
 #include "fuzz/one/golden.h"
 #include "fuzz/one/run_case.h"
+#include "fuzz/untrusted/rules.h"
 #include "tests/held/case_of.h"
 #include "tests/held/guarded.h"
 
@@ -78,6 +79,7 @@ static const char *const cases[] = {
 
 static const char *kept; /* where failures are dumped; NULL: nowhere */
 static bool sampled;     /* two rows and a strip are judged */
+static const fa_rules *rules; /* by which the subject is judged; NULL: by all */
 
 /* What is said of a run: how it ended, and of how many outputs. */
 typedef struct said {
@@ -94,6 +96,7 @@ static fa_status judge(const fa_case *c, bool right, said *of, fa_error *err) {
                                 .n_threads = 1,
                                 .maps = !right,
                                 .keep_dir = kept,
+                                .rules = rules,
                                 .sample = {.rows = sampled ? 2 : 0, .strips = sampled, .seed = 1}};
   fa_result_init(&r);
   const fa_status status = fa_run_case(c, &config, &r, err);
@@ -120,6 +123,19 @@ static void fail_each(const fa_case *c, int n, bool right, said usual) {
               fa_state_name(of.state), of.n_verdicts);
   }
   CHECK(!"an end");
+}
+
+/* Without the layer of bounds, what is loosened instead is no more than there is. */
+static void test_loose(void) {
+  const fa_rules loose = {.layers = FA_TRUSTED_LAYERS & ~(1u << FA_LAYER_BOUNDS)};
+  said of;
+  fa_error err = {""};
+  fa_case c;
+  REQUIRE(fa_case_from_text(cases[0], &c, &err) == FA_OK);
+  rules = &loose;
+  CHECK_MSG(judge(&c, true, &of, &err) == FA_OK && of.state == FA_PASS, "%s", err.text);
+  rules = NULL;
+  fa_case_free(&c);
 }
 
 /* A sample's rows are all there, or there is no memory for them. */
@@ -199,6 +215,7 @@ int main(void) {
     }
     fa_case_free(&c);
   }
+  test_loose();
   test_golden(folder);
   remove_dumps(folder);
   test_rows_needed();
