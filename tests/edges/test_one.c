@@ -496,6 +496,14 @@ static void test_recorded_zeros(void) {
   fa_case_free(&c);
 }
 
+/* A sample is suggested where there is no memory, and not where an expression has no value. */
+static void test_no_suggestion(void) {
+  CHECK(run_with("{\"family\":\"flex\",\"seqlen_q\":3,\"head_dim\":8,\"score_mod\":\"log(score - 1000)\"}",
+                 (fa_run_config){0}) == FA_ERR_INPUT);
+  CHECK_MSG(result.state == FA_ERROR && result.malformed && !strstr(result.reason, "--sample"), "%s",
+            result.reason);
+}
+
 /* ---- statistics ---- */
 
 enum { SEEDS = 4 };
@@ -663,6 +671,7 @@ int main(void) {
   test_recorded();
   test_recorded_empty();
   test_recorded_zeros();
+  test_no_suggestion();
   test_settle();
   test_settle_kept();
   test_confirm();
