@@ -23,6 +23,18 @@ FA_DEVICE void hopper_release(uint32_t bar, int thread) {
   if (thread % 32 == 0) mbarrier_arrive(bar);
 }
 
+/* Adds four matrices of a bias to two tiles of eight columns (of the bias or, read transposed, of its rows), times the scale: those
+ * of lines l/4 and l/4 + 8 of the first, then of the second. */
+template <int N8, class T>
+FA_DEVICE void hopper_add_bias_matrices(float (&s)[N8][4], int first, const uint32_t (&pairs)[4], float scale, T t) {
+  FA_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    float(&x)[4] = s[first + j / 2];
+    x[j % 2 * 2] = fmaf(x[j % 2 * 2], scale, low_half(pairs[j], t));
+    x[j % 2 * 2 + 1] = fmaf(x[j % 2 * 2 + 1], scale, high_half(pairs[j], t));
+  }
+}
+
 /* Loads a box of a map into shared memory, panel by panel. */
 template <int PANELS, int PANEL_BYTES>
 FA_DEVICE void hopper_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, int row, int head,

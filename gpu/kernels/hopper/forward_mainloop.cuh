@@ -121,12 +121,7 @@ FA_DEVICE void hopper_add_bias(float (&s)[C::BN / 8][4], float scale, pipeline_s
   for (int i = 0; i < C::BN / 16; ++i) {
     uint32_t pairs[4];
     ldmatrix_x4(pairs, (first ^ static_cast<uint32_t>(i % 4 * 32)) + i / 4 * C::BIAS_PANEL);
-    FA_UNROLL
-    for (int j = 0; j < 4; ++j) { /* rows l/4, l/4 + 8 of keys 0..7, then of 8..15 */
-      float(&x)[4] = s[2 * i + j / 2];
-      x[j % 2 * 2] = fmaf(x[j % 2 * 2], scale, low_half(pairs[j], t));
-      x[j % 2 * 2 + 1] = fmaf(x[j % 2 * 2 + 1], scale, high_half(pairs[j], t));
-    }
+    hopper_add_bias_matrices(s, 2 * i, pairs, scale, t); /* of rows l/4, l/4 + 8 and keys 0..7, then 8..15 */
   }
   sync_warp();
   hopper_release(bar::bias_empty(k.stage()), thread);

@@ -26,11 +26,7 @@ FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], uint64_t seed, uint6
     FA_UNROLL
     for (int i = 0; i < N; ++i) {
       uint32_t(&x)[4] = words[i];
-      const uint64_t a = multiply_wide(x[0], 0xD2511F53u), b = multiply_wide(x[2], 0xCD9E8D57u);
-      x[0] = static_cast<uint32_t>(b >> 32) ^ x[1] ^ k0;
-      x[2] = static_cast<uint32_t>(a >> 32) ^ x[3] ^ k1;
-      x[1] = static_cast<uint32_t>(b);
-      x[3] = static_cast<uint32_t>(a);
+      philox_mix(x[0], x[1], x[2], x[3], multiply_wide(x[0], PHILOX_FACTOR_X), multiply_wide(x[2], PHILOX_FACTOR_Z), k0, k1);
     }
     k0 += PHILOX_STEP_0;
     k1 += PHILOX_STEP_1;

@@ -39,12 +39,7 @@ FA_DEVICE void hopper_add_bias_to(float (&s)[C::BM / 8][4], float scale, pipelin
   for (int i = 0; i < C::BM / 16; ++i) {
     uint32_t pairs[4];
     ldmatrix_x4_trans(pairs, first + i * 16 * 128);
-    FA_UNROLL
-    for (int j = 0; j < 4; ++j) { /* keys l/4, l/4 + 8 of rows 0..7, then of 8..15 */
-      float(&x)[4] = s[2 * i + j / 2];
-      x[j % 2 * 2] = fmaf(x[j % 2 * 2], scale, low_half(pairs[j], t));
-      x[j % 2 * 2 + 1] = fmaf(x[j % 2 * 2 + 1], scale, high_half(pairs[j], t));
-    }
+    hopper_add_bias_matrices(s, 2 * i, pairs, scale, t); /* of keys l/4, l/4 + 8 and rows 0..7, then 8..15 */
   }
   if (last) hopper_release(bar::bias_empty(pipe.stage()), thread);
 }

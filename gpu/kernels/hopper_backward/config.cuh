@@ -42,7 +42,7 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int ROW_BYTES = BM * 4;                            /* of LSE; as much for delta */
   static constexpr int FLEX_TILES_AT = ROWS_AT + STAGES * 2 * ROW_BYTES; /* flex: the row tile and its kind */
   static constexpr int DROP_AT = FLEX_TILES_AT + (KIND_ == flex ? 4 * STAGES : 0);
-  static constexpr bool DROPS = kernel_kind_traits<KIND_>::DROPOUT || kernel_kind_traits<KIND_>::LINEAR;
+  static constexpr bool DROPS = hopper_backward_kind<KIND_, VARLEN_, ORDERED_>::DROPOUT;
   static constexpr bool DROPS_ALONE = KIND_ == dropout || KIND_ == linear;
   static constexpr int DROP_BYTES = DROPS ? BM / 64 * 1024 : 0;     /* one bit per pair (row, key) */
   static constexpr int SEQUENCE_AT = (DROP_AT + STAGES * DROP_BYTES + 15) / 16 * 16; /* the block's sequence, for VARLEN */

@@ -43,13 +43,13 @@ FA_DEVICE int uniform(int x) {
 FA_DEVICE uint32_t in_uniform_register(uint32_t x) {
   return x;
 }
+FA_DEVICE uint64_t multiply_wide(uint32_t a, uint32_t b) {
+  return static_cast<uint64_t>(a) * b;
+}
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4], FA_FROM) {
   vec4 row;
   fa_simt_stmatrix_row(reinterpret_cast<uint32_t *>(&row), r, false, FA_AT);
   store_shared16(shared, row, file, line);
-}
-FA_DEVICE uint64_t multiply_wide(uint32_t a, uint32_t b) {
-  return static_cast<uint64_t>(a) * b;
 }
 FA_DEVICE void stmatrix_x4_trans(uint32_t shared, const uint32_t (&r)[4], FA_FROM) {
   vec4 row;

@@ -34,15 +34,15 @@ FA_DEVICE int uniform(int x) {
 FA_DEVICE uint32_t in_uniform_register(uint32_t x) {
   return __shfl_sync(0xffffffffu, x + (threadIdx.x >> 12), 0);
 }
-FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(r[0]),
-               "r"(r[1]), "r"(r[2]), "r"(r[3])
-               : "memory");
-}
 FA_DEVICE uint64_t multiply_wide(uint32_t a, uint32_t b) {
   uint64_t product;
   asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
   return product;
+}
+FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(r[0]),
+               "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
 }
 FA_DEVICE void stmatrix_x4_trans(uint32_t shared, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(r[0]),

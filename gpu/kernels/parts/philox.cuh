@@ -6,12 +6,18 @@
 
 namespace fa {
 
-FA_DEVICE void philox_round(uint32_t &x, uint32_t &y, uint32_t &z, uint32_t &w, uint32_t k0, uint32_t k1) {
-  const uint64_t a = static_cast<uint64_t>(0xD2511F53u) * x, b = static_cast<uint64_t>(0xCD9E8D57u) * z;
+static constexpr uint32_t PHILOX_FACTOR_X = 0xD2511F53u, PHILOX_FACTOR_Z = 0xCD9E8D57u;
+
+/* A round, of which a and b are the products of x and z with their factors. */
+FA_DEVICE void philox_mix(uint32_t &x, uint32_t &y, uint32_t &z, uint32_t &w, uint64_t a, uint64_t b, uint32_t k0,
+                          uint32_t k1) {
   x = static_cast<uint32_t>(b >> 32) ^ y ^ k0;
   z = static_cast<uint32_t>(a >> 32) ^ w ^ k1;
   y = static_cast<uint32_t>(b);
   w = static_cast<uint32_t>(a);
+}
+FA_DEVICE void philox_round(uint32_t &x, uint32_t &y, uint32_t &z, uint32_t &w, uint32_t k0, uint32_t k1) {
+  philox_mix(x, y, z, w, static_cast<uint64_t>(PHILOX_FACTOR_X) * x, static_cast<uint64_t>(PHILOX_FACTOR_Z) * z, k0, k1);
 }
 /* Added to the key after every round. */
 static constexpr uint32_t PHILOX_STEP_0 = 0x9E3779B9u, PHILOX_STEP_1 = 0xBB67AE85u;
