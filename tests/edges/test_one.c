@@ -443,19 +443,26 @@ static void test_recorded(void) {
   }
 }
 
-/* A recorded debug matrix without columns is refused before anybody looks for its zeros. */
-static void test_recorded_empty(void) {
-  const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
-  const fa_judge_config config = {.profile = &f32, .n_threads = 1, .recorded = true};
+/* What ref-f32 returns of a case with dropout's debug matrix. */
+static fa_case run_with_debug(fa_tensors *in, fa_tensors *got) {
   const fa_run_options forward = {.passes = FA_PASS_FORWARD, .n_threads = 1};
-  fa_tensors in, got;
   fa_error err = {""};
   fa_outcome out = {0};
   fa_case c = case_of("{\"seqlen_q\":9,\"head_dim\":8,\"backward\":false,\"dropout\":{\"p\":0.3,\"seed\":"
                       "\"1\"},\"return_softmax\":true}",
-                      &in);
-  REQUIRE(fa_tensors_clone(&got, &in, &err) == FA_OK);
-  REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &got, &forward, &out, &err) == FA_OK);
+                      in);
+  REQUIRE(fa_tensors_clone(got, in, &err) == FA_OK);
+  REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, got, &forward, &out, &err) == FA_OK);
+  return c;
+}
+
+/* A recorded debug matrix without columns is refused before anybody looks for its zeros. */
+static void test_recorded_empty(void) {
+  const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
+  const fa_judge_config config = {.profile = &f32, .n_threads = 1, .recorded = true};
+  fa_tensors in, got;
+  fa_error err = {""};
+  fa_case c = run_with_debug(&in, &got);
   got.t[FA_T_P_DEBUG].shape[3] = 0;
   fa_result_free(&result);
   fa_result_init(&result);
@@ -469,15 +476,9 @@ static void test_recorded_empty(void) {
 /* Signs of a recorded debug matrix whose probabilities underflowed to zeros are gone, and say nothing; of one that was just computed they do. */
 static void test_recorded_zeros(void) {
   const fa_profile f32 = fa_profile_get("simt-f32", FA_F16);
-  const fa_run_options forward = {.passes = FA_PASS_FORWARD, .n_threads = 1};
   fa_tensors in, got;
   fa_error err = {""};
-  fa_outcome out = {0};
-  fa_case c = case_of("{\"seqlen_q\":9,\"head_dim\":8,\"backward\":false,\"dropout\":{\"p\":0.3,\"seed\":"
-                      "\"1\"},\"return_softmax\":true}",
-                      &in);
-  REQUIRE(fa_tensors_clone(&got, &in, &err) == FA_OK);
-  REQUIRE(fa_backend_ref_f32.run(NULL, &c.problem, &got, &forward, &out, &err) == FA_OK);
+  fa_case c = run_with_debug(&in, &got);
   int64_t at[FA_MAX_RANK];
   for (int64_t e = 0; e < fa_tensor_count(&got.t[FA_T_P_DEBUG]); ++e) {
     fa_tensor_unravel(&got.t[FA_T_P_DEBUG], e, at);

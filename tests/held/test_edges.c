@@ -91,10 +91,11 @@ static void fewer_below(const fa_ref_twist *t, const fa_ref_call *c, const fa_re
   *hi -= i;
 }
 
-/* The keys of a part reach as far as its longest row, which need not be its last. */
-static void test_longest_row(void) {
-  const fa_ref_part rows[] = {{.first = 2, .n = 5}};
-  const fa_ref_twist t = {.n_rows = 1, .rows = rows, .range = fewer_below};
+/* Which rows and keys are asked for of a part whose rows' ranges are those. */
+static void check_asked(fa_ref_part part, const fa_ref_twist *range, int64_t j_begin, int64_t j_end) {
+  fa_ref_twist t = *range;
+  t.n_rows = 1;
+  t.rows = &part;
   const fa_ref_options opt = {.n_threads = 1, .twist = &t};
   fa_tensors in;
   fa_wants out = {0};
@@ -103,10 +104,16 @@ static void test_longest_row(void) {
   fa_case c = case_of("{\"seqlen_q\":9,\"seqlen_k\":20,\"head_dim\":8}", &in);
   REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
   fa_ref_rows_init(&call, &call.entry[0], 0, 0, &r);
-  CHECK(fa_ref_rows_asked(&call, &r) && r.i0 == 2 && r.n == 5 && r.j_begin == 0 && r.j_end == 18);
+  CHECK(fa_ref_rows_asked(&call, &r) && r.i0 == part.first && r.n == part.n && r.j_begin == j_begin &&
+        r.j_end == j_end);
   fa_ref_call_free(&call);
   fa_tensors_free(&in);
   fa_case_free(&c);
+}
+
+/* The keys of a part reach as far as its longest row, which need not be its last. */
+static void test_longest_row(void) {
+  check_asked((fa_ref_part){.first = 2, .n = 5}, &(fa_ref_twist){.range = fewer_below}, 0, 18);
 }
 
 static void late_rows(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_sequence *e, int64_t i,
@@ -117,20 +124,7 @@ static void late_rows(const fa_ref_twist *t, const fa_ref_call *c, const fa_ref_
 
 /* Rows of a part that see no key do not say where its keys begin. */
 static void test_rows_without_keys(void) {
-  const fa_ref_part rows[] = {{.first = 0, .n = 9}};
-  const fa_ref_twist t = {.n_rows = 1, .rows = rows, .range = late_rows};
-  const fa_ref_options opt = {.n_threads = 1, .twist = &t};
-  fa_tensors in;
-  fa_wants out = {0};
-  fa_ref_call call;
-  fa_ref_rows r;
-  fa_case c = case_of("{\"seqlen_q\":9,\"seqlen_k\":20,\"head_dim\":8}", &in);
-  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
-  fa_ref_rows_init(&call, &call.entry[0], 0, 0, &r);
-  CHECK(fa_ref_rows_asked(&call, &r) && r.n == 9 && r.j_begin == 4 && r.j_end == 20);
-  fa_ref_call_free(&call);
-  fa_tensors_free(&in);
-  fa_case_free(&c);
+  check_asked((fa_ref_part){.first = 0, .n = 9}, &(fa_ref_twist){.range = late_rows}, 4, 20);
 }
 
 /* Scores in few bits are the product alone, whatever stood there. */
