@@ -66,11 +66,11 @@ static int chunk_of(const fa_tensor_box *x, const int c[4], uint32_t chunk, cons
 }
 
 /* A whole chunk at once, part of one element by element. */
-static void check_global(const char *p, int bytes, bool write, fa_simt_place at) {
+static void check_loaded(const char *p, int bytes, fa_simt_place at) {
   if (bytes == 16)
-    fa_simt_global(p, 16, write, at);
+    fa_simt_global(p, 16, false, at);
   else
-    for (int i = 0; i < bytes; i += 2) fa_simt_global(p + i, 2, write, at);
+    for (int i = 0; i < bytes; i += 2) fa_simt_global(p + i, 2, false, at);
 }
 
 static fa_bulk_load *start(fa_simt_async *a, fa_bulk_load load) {
@@ -88,7 +88,7 @@ void fa_simt_tma_load(uint32_t shared, const fa_tensor_map *map, uint32_t bar, c
   check(x, shared, at);
   for (uint32_t i = 0; i < bytes_of(x) / 16; ++i) {
     const int bytes = chunk_of(x, c, i, &from);
-    if (bytes) check_global(from, bytes, false, at);
+    if (bytes) check_loaded(from, bytes, at);
   }
   fa_simt_shared_begin_write(b, shared, bytes_of(x), at);
   fa_bulk_load *l = start(a, (fa_bulk_load){.map = map, .shared = shared, .bytes = bytes_of(x), .at = at});
@@ -145,10 +145,9 @@ void fa_simt_tma_store(const fa_tensor_map *map, uint32_t shared, const int c[4]
   for (uint32_t i = 0; i < bytes_of(x) / 16; ++i) { /* stored at once: the data must not change before the
                                                        wait */
     const char *to = NULL;
-    const int bytes = chunk_of(x, c, i, &to);
-    if (!bytes) continue;
-    check_global(to, bytes, true, at);
-    memcpy((char *)(uintptr_t)to, b->shared + swizzled(shared, 16 * i, x->swizzle), (size_t)bytes);
+    if (!chunk_of(x, c, i, &to)) continue;
+    fa_simt_global(to, 16, true, at); /* whole, as an H200 does, though the tensor ends within it */
+    memcpy((char *)(uintptr_t)to, b->shared + swizzled(shared, 16 * i, x->swizzle), 16);
   }
   a->store = grow(a->store, a->n_stores, &a->store_capacity, sizeof *a->store);
   a->store[a->n_stores++] =

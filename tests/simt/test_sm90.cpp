@@ -33,6 +33,32 @@ static void there_and_back(const void *) {
   tma_store_wait_read<0>();
 }
 
+/* Stores a box of 8 columns of which `exist` are the tensor's. */
+static int exist;
+static void store_part_of_chunk(const void *) {
+  fa_tensor_map out = map_of(stored, 8, 16, 0);
+  const uint64_t cols = exist;
+  memcpy(out.bytes + offsetof(fa_tensor_box, size), &cols, sizeof cols);
+  for (int i = thread_id(); i < 16 * 8 / 2; i += N) store_shared4(1024 + 4 * i, 0x00010001);
+  fence_async();
+  sync_block();
+  if (thread_id() != 0) return;
+  tma_store(&out, 1024, 0, 0, 0, 0);
+  tma_store_commit();
+  tma_store_wait_read<0>();
+}
+
+/* A device stores the 16 bytes within which the tensor ends. */
+static void check_whole_chunks() {
+  for (exist = 1; exist <= 8; ++exist) {
+    memset(stored, 0, sizeof stored);
+    CHECK(run(store_part_of_chunk, 1).state == FA_SUBJECT_OK);
+    int n = 0;
+    for (int c = 0; c < COLS; ++c) n += stored[0][0][0][c];
+    CHECK_MSG(n == 8, "of %d columns %d were written", exist, n);
+  }
+}
+
 static void check_copies() {
   uint16_t n = 1;
   for (auto &b : tensor)
@@ -284,6 +310,7 @@ int main() {
   check_products_of_bytes();
   check_matrices();
   check_copies();
+  check_whole_chunks();
   check_barriers();
   check_products();
   return check_done();
