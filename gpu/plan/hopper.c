@@ -244,15 +244,22 @@ static bool fill_backward_maps(const fa_attention *a, const fa_gradients *g, con
          fill_map(&p->dv, a, g->dv, g->dv_stride, keys, a->heads_kv, head_dim_v, 16);
 }
 
-/* A bias, and where it is wanted its gradient, that there are maps of; the gradient is no sum. */
+/* The gradient of a bias is no sum, and has rows of whole chunks: bulk copies store 16 bytes, not a part of them. */
+static bool has_dbias_map(const fa_call *call) {
+  const fa_attention *a = call->a;
+  const fa_gradients *g = call->g;
+  fa_tensor_map map;
+  return fa_memeff_dbias_sums(a, g) == 0 && a->seqlen_k % 8 == 0 &&
+         fill_bias_map(&map, a, g->dbias, g->dbias_stride, 1);
+}
+
+/* A bias, and where it is wanted its gradient, that there are maps of. */
 static bool has_bias_maps(const fa_call *call) {
   const fa_attention *a = call->a;
   const fa_gradients *g = call->g;
   fa_tensor_map map;
   if (!a->bias) return !g->dbias;
-  return fill_bias_map(&map, a, a->bias, a->bias_stride, 1) &&
-         (!g->dbias ||
-          (fa_memeff_dbias_sums(a, g) == 0 && fill_bias_map(&map, a, g->dbias, g->dbias_stride, 1)));
+  return fill_bias_map(&map, a, a->bias, a->bias_stride, 1) && (!g->dbias || has_dbias_map(call));
 }
 
 /* All rows aligned, and nothing that these kernels do not make. */
