@@ -253,13 +253,14 @@ static bool has_dbias_map(const fa_call *call) {
          fill_bias_map(&map, a, g->dbias, g->dbias_stride, 1);
 }
 
-/* A bias, and where it is wanted its gradient, that there are maps of. */
+/* A bias, and where it is wanted its gradient, that there are maps of, or that sums are made of in memory. */
 static bool has_bias_maps(const fa_call *call) {
   const fa_attention *a = call->a;
   const fa_gradients *g = call->g;
   fa_tensor_map map;
   if (!a->bias) return !g->dbias;
-  return fill_bias_map(&map, a, a->bias, a->bias_stride, 1) && (!g->dbias || has_dbias_map(call));
+  return fill_bias_map(&map, a, a->bias, a->bias_stride, 1) &&
+         (!g->dbias || fa_backward_adds_dbias(a, g) || has_dbias_map(call));
 }
 
 /* All rows aligned, and nothing that these kernels do not make. */
@@ -289,12 +290,13 @@ static fa_hopper_backward_params *make_biased_params(const fa_call *call, const 
                                                      const fa_fast_backward *x, fa_plan *out) {
   const fa_attention *a = call->a;
   const fa_gradients *g = call->g;
+  const bool has_gradient = x->params->dbias; /* of each pair */
   fa_hopper_biased_backward_params *p = fa_plan_params(out, sizeof *p);
   p->call.row_dim = x->kernels.head_dim;
   if (fill_backward_maps(a, g, k, &p->call) &&
       fill_bias_map(&p->bias, a, a->bias, a->bias_stride, k->block_m) &&
-      fill_bias_map(&p->dbias, a, g->dbias ? g->dbias : a->bias, g->dbias ? g->dbias_stride : a->bias_stride,
-                    k->block_m))
+      fill_bias_map(&p->dbias, a, has_gradient ? g->dbias : a->bias,
+                    has_gradient ? g->dbias_stride : a->bias_stride, k->block_m))
     return &p->call;
   fa_plan_params_drop(out, sizeof *p);
   return NULL;
@@ -327,6 +329,23 @@ static int heads_by_turns(const fa_call *call, const fa_kernel *k) {
   return log2;
 }
 
+#define MOST_IN_SECOND_AXIS 65535 /* of a grid */
+
+/* Blocks in the order that brings those which add to the same sums of dS side by side: FA_GRID_.... */
+static int grid_order(const fa_backward_params *p, int64_t key_blocks) {
+  if (!p->dbias_sums || key_blocks > MOST_IN_SECOND_AXIS) return FA_GRID_KEYS_FIRST;
+  if (p->dbias_accum_stride.batch == 0) return FA_GRID_BATCH_FIRST;
+  return FA_GRID_HEADS_FIRST;
+}
+
+static void fill_grid(const fa_attention *a, int order, unsigned blocks, unsigned grid[3]) {
+  const unsigned heads = (unsigned)a->heads_kv, batch = (unsigned)a->batch;
+  const unsigned grids[][3] = {[FA_GRID_KEYS_FIRST] = {blocks, heads, batch},
+                               [FA_GRID_BATCH_FIRST] = {batch, blocks, heads},
+                               [FA_GRID_HEADS_FIRST] = {heads, blocks, batch}};
+  memcpy(grid, grids[order], sizeof grids[order]);
+}
+
 void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa_fast_backward *x,
                                fa_hopper_backward_params *p, fa_launch *l) {
   const fa_attention *a = call->a;
@@ -336,15 +355,16 @@ void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa
                              : fa_blocks_of(a->seqlen_k, together * k->block_n);
   p->b = *x->params;
   fill_linear_dropout(a, &p->b.forward);
+  p->b.grid_order = grid_order(&p->b, blocks);
   *l = (fa_launch){.kernel = FA_ENTRY_OF(k),
-                   .grid = {(unsigned)(blocks * together), (unsigned)a->heads_kv, (unsigned)a->batch},
                    .n_threads = (unsigned)k->n_threads,
                    .shared_bytes = k->shared_bytes,
                    .cluster = (unsigned)together,
                    .n_maps = k->n_maps,
                    .params = p,
                    .writes = FA_WRITES(FA_T_DK) | FA_WRITES(FA_T_DV) | FA_WRITES_WORKSPACE |
-                             (call->g->dbias ? FA_WRITES(FA_T_DBIAS) : 0)};
+                             (p->b.dbias ? FA_WRITES(FA_T_DBIAS) : 0)};
+  fill_grid(a, p->b.grid_order, (unsigned)(blocks * together), l->grid);
 }
 
 const fa_kernel *fa_hopper_main_by_keys(const fa_call *call, const fa_kernel_device *device,
@@ -364,6 +384,7 @@ void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device,
   void *params;
   fa_hopper_backward_params *p = make_main_params(call, k, x, out, &params);
   if (!p) return;
+  x->params->dbias_strips = x->params->dbias_sums != NULL;
   if (takes_turns(call, k)) {
     float *const workspace = call->workspace;
     x->params->dq_semaphore = workspace ? (unsigned *)workspace + x->grids.dq_semaphore_at : NULL;

@@ -39,8 +39,8 @@ const fa_kernel *fa_hopper_main_by_keys(const fa_call *call, const fa_kernel_dev
                                         const fa_fast_backward *x);
 
 /* Puts one for sm_90a in the place of `main`, where one can do the call; the launches around it share x's
- * parameters, of which some change. Beside what the forward kernels cannot, calls by queries and summed gradients
- * of a bias are beyond them. Any scale will do. */
+ * parameters, of which some change. Beside what the forward kernels cannot, calls by queries and gradients of a
+ * bias that are sums over rows are beyond them. Any scale will do. */
 void fa_hopper_replace_main(const fa_call *call, const fa_kernel_device *device, fa_fast_backward *x,
                             fa_launch *main, fa_plan *out);
 

@@ -53,6 +53,18 @@ FA_DEVICE void hopper_leave_dbias(const uint32_t (&ds)[C::BM / 16][4], pipeline_
   for (int i = 0; i < C::BM / 16; ++i) stmatrix_x4_trans(first + i * 16 * 128, ds[i]);
 }
 
+/* Adds a warp's dS to the sums of dS. Its 16 keys of 64 rows lie there together, in the order of the registers. */
+template <class C>
+FA_DEVICE void hopper_add_dbias(const fa_backward_params &p, const float (&ds)[C::BM / 8][4], const hopper_key_tile &t,
+                                const hopper_row_tile &at, int group, int thread) {
+  const fa_kernel_strides stride = p.dbias_accum_stride;
+  float *to = p.dbias_accum + t.batch * stride.batch + at.head * stride.head + at.row0 / 16 * stride.row +
+              (t.key0 / 16 + 4 * group + thread / 32) * (16ll * FA_DBIAS_STRIP) + thread % 32 * 4;
+  static_assert(C::BM == FA_DBIAS_STRIP, "a step has the rows of a strip");
+  FA_UNROLL
+  for (int n = 0; n < C::BM / 8; ++n) atomic_add4(to + n * 128, ds[n]);
+}
+
 /* Stores a group's dS of step n, by a warp, and gives its place back. */
 template <class C>
 FA_DEVICE void hopper_store_dbias(const fa_tensor_map *map, const hopper_key_tile &t, int head, int tile, unsigned n,

@@ -192,6 +192,15 @@ template <class C> FA_DEVICE sequence hopper_load_sequence(const fa_attention_pa
   return seq;
 }
 
+/* The KV head and the sequence of a block. */
+template <class C> FA_DEVICE int hopper_grid_head(const fa_backward_params &p) {
+  if (!C::BIAS || p.grid_order == FA_GRID_KEYS_FIRST) return static_cast<int>(blockIdx.y);
+  return static_cast<int>(p.grid_order == FA_GRID_HEADS_FIRST ? blockIdx.x : blockIdx.z);
+}
+template <class C> FA_DEVICE int hopper_grid_batch(const fa_backward_params &p) {
+  return static_cast<int>(C::BIAS && p.grid_order == FA_GRID_BATCH_FIRST ? blockIdx.x : blockIdx.z);
+}
+
 /* Which of its KV head's blocks a block is, in the order in which they begin. In deterministic calls blocks of 2^heads_by_turns
  * heads are launched by turns, so that each begins some steps after the one that it waits for, and does not wait at its start.
  * x, n_x, y: as in the grid, or of clusters. */
@@ -203,18 +212,18 @@ FA_DEVICE hopper_block_turn hopper_turn_of(const fa_backward_params &p, int x, i
   return {n >> p.heads_by_turns, y - (y & others) + (n & others)};
 }
 template <class C> FA_DEVICE hopper_block_turn hopper_load_block_turn(const fa_backward_params &p, int y) {
-  const int x = static_cast<int>(blockIdx.x);
+  const int x = static_cast<int>(C::BIAS && p.grid_order != FA_GRID_KEYS_FIRST ? blockIdx.y : blockIdx.x);
   if constexpr (!C::DQ_SEMAPHORE) return {x, y};
   return hopper_turn_of(p, x, static_cast<int>(gridDim.x), y);
 }
 template <class C> FA_DEVICE hopper_block_turn hopper_load_block_turn(const fa_backward_params &p) {
-  return hopper_load_block_turn<C>(p, static_cast<int>(blockIdx.y));
+  return hopper_load_block_turn<C>(p, hopper_grid_head<C>(p));
 }
 
 /* The first query head of the KV head's group. Where it takes some work it is worked out anew for each head, so that it takes no
  * register meanwhile. */
 template <class C> FA_DEVICE int hopper_first_head(const fa_backward_params &p) {
-  const int y = static_cast<int>(blockIdx.y);
+  const int y = hopper_grid_head<C>(p);
   return hopper_load_block_turn<C>(p, C::DQ_SEMAPHORE ? opaque(y) : y).kv_head * p.forward.heads_per_kv;
 }
 
@@ -229,7 +238,7 @@ struct hopper_key_tile {
 template <class C> FA_DEVICE hopper_key_tile hopper_load_key_tile(const fa_backward_params &p, int block) {
   const fa_attention_params &f = p.forward;
   hopper_key_tile t;
-  t.batch = static_cast<int>(blockIdx.z);
+  t.batch = hopper_grid_batch<C>(p);
   t.kv_head = hopper_load_block_turn<C>(p).kv_head;
   t.key0 = block * C::BN;
   t.seq = hopper_load_sequence<C>(f);

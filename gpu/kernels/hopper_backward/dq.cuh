@@ -16,7 +16,7 @@ FA_DEVICE float *hopper_dq_accumulator(const fa_backward_params &p, int head, in
   const int row = row0 + (C::BM == 64 ? 0 : 64 * group) + 16 * warp;
   const int chunk = (C::BM == 64 ? group * (C::DQ_FIRST / 8) : 0) + first / 8;
   return p.dq_accum + (C::SPLITS ? own_accumulator(p) : 0) +
-         workspace_row<C::D>(p, static_cast<int>(blockIdx.z), head, row) * C::D + chunk * 128;
+         workspace_row<C::D>(p, hopper_grid_batch<C>(p), head, row) * C::D + chunk * 128;
 }
 
 /* Adds the group's part of dQ, or its columns from `first` on. */

@@ -98,7 +98,7 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
       const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p, keys.block(p)), head);
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) {
-        hopper_backward_load_lse_delta<C>(p, pipe, static_cast<int>(blockIdx.z), head, tiles.at(i), lane);
+        hopper_backward_load_lse_delta<C>(p, pipe, hopper_grid_batch<C>(p), head, tiles.at(i), lane);
         if constexpr (C::LOADER_DROPS)
           hopper_drop_step<C>(p, pipe, keys.block(p), opaque(head), tiles.at(i).tile, opaque(32 + lane));
         pipe.next();

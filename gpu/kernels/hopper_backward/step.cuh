@@ -94,6 +94,9 @@ FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_fra
   } else {
     hopper_compute_ds<C>(dp, s, rows + C::ROW_BYTES);
   }
+  if constexpr (C::BIAS) {
+    if (p.dbias_accum) hopper_add_dbias<C>(p, dp, t, at, group, opaque(thread));
+  }
   hopper_pack<C>(ds, dp);
 }
 

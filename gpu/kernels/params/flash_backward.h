@@ -30,6 +30,8 @@ typedef struct fa_backward_params {
                                           without dbias_sums */
   fa_kernel_strides dbias_accum_stride; /* in floats; row: from one tile of 16 rows to the next */
   int64_t dbias_floats;                 /* size of dbias_accum */
+  int dbias_strips;                     /* the main kernel left them in strips (flash_backward_grids.h) */
+  int grid_order;                       /* FA_GRID_...: of a main kernel for sm_90a with a bias */
 
   /* Workspace: see gpu/kernels/params/flash_backward_grids.h. */
   float *lse_log2, *delta;    /* lse_log2 is the LSE times lse_factor */

@@ -46,7 +46,12 @@
  * main, which then adds dS to accumulators, and dbias_convert after it. (If it is to be deterministic, or
  * summed over the rows too, the memeff kernels make it.) Its accumulators are last in the workspace:
  * dbias_accum[batch or 1][heads_q or 1], in 16 x 8 tiles as above, with rows and keys padded to
- * FA_DBIAS_PADDED. */
+ * FA_DBIAS_PADDED. Main kernels for sm_90a have dS transposed and leave it in strips of FA_DBIAS_STRIP rows: of each 16 keys, one
+ * behind the other, 16 x 8 tiles of keys and rows. Theirs is the order of the grid that brings blocks which add to the same sums
+ * side by side, so that these are in the L2 cache:
+ *   FA_GRID_KEYS_FIRST    as above
+ *   FA_GRID_BATCH_FIRST   (batch, key blocks, KV heads), of sums over the batch
+ *   FA_GRID_HEADS_FIRST   (KV heads, key blocks, batch), of sums over the heads alone */
 #ifndef FA_GPU_KERNELS_PARAMS_FLASH_BACKWARD_GRIDS_H
 #define FA_GPU_KERNELS_PARAMS_FLASH_BACKWARD_GRIDS_H
 
@@ -57,6 +62,8 @@
 #define FA_DBIAS_CLEARED 16384  /* floats that one block of dbias_clear clears */
 #define FA_DQ_SEMAPHORE_ROWS 32
 #define FA_DBIAS_PADDED 128     /* a multiple of every main kernel's tile */
+#define FA_DBIAS_STRIP 64
+enum { FA_GRID_KEYS_FIRST, FA_GRID_BATCH_FIRST, FA_GRID_HEADS_FIRST };
 
 #if defined(__CUDACC__)
 #define FA_PLAN_FUNCTION __host__ __device__ constexpr
