@@ -1,5 +1,6 @@
 /* The bias in the main backward kernels for sm_90a: a step's comes by bulk copies, is read transposed, as the scores are, and
- * makes place for its gradient dS, which goes to memory from there. A warp writes where it has read, and nobody else does. */
+ * makes place for its gradient dS, which goes to memory from there. A warp writes where it has read, and nobody else does. Where
+ * the gradient is a sum over sequences or heads, dS is added to that in memory, from registers. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_BIAS_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_BIAS_CUH
 
