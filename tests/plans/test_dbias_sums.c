@@ -1,0 +1,98 @@
+/* Which kernel makes a bias's gradient on sm_90a that several sequences or heads share, and in which order of the grid: blocks that
+ * add to the same sums are side by side. */
+#include "gpu/plan/make.h"
+#include "tests/support/check.h"
+
+#include "gpu/kernels/params/flash_backward_grids.h"
+#include "gpu/kernels/params/hopper.h"
+
+#include <string.h>
+
+/* Addresses that are never dereferenced. */
+static char memory[1 << 16] __attribute__((aligned(256)));
+
+enum { BATCH = 3, HEADS = 4, KV_HEADS = 2 };
+
+typedef struct example {
+  const char *name;
+  int64_t keys;
+  bool of_each_sequence, of_each_head, deterministic;
+  int order; /* -1: a portable kernel's */
+  unsigned grid[3];
+} example;
+
+static const example examples[] = {
+    {"each its own", 1000, true, true, false, FA_GRID_KEYS_FIRST, {8, KV_HEADS, BATCH}},
+    {"shared by sequences", 1000, false, true, false, FA_GRID_BATCH_FIRST, {BATCH, 8, KV_HEADS}},
+    {"shared by heads", 1000, true, false, false, FA_GRID_HEADS_FIRST, {KV_HEADS, 8, BATCH}},
+    {"shared by both", 1000, false, false, false, FA_GRID_BATCH_FIRST, {BATCH, 8, KV_HEADS}},
+    {"the most blocks of a second axis",
+     65535 * 128,
+     false,
+     true,
+     false,
+     FA_GRID_BATCH_FIRST,
+     {BATCH, 65535, KV_HEADS}},
+    {"and one more", 65535 * 128 + 8, false, true, false, FA_GRID_KEYS_FIRST, {65536, KV_HEADS, BATCH}},
+    {"in order", 1000, false, true, true, -1, {0, 0, 0}},
+};
+
+static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .hopper = 132};
+
+static void fill(const example *x, fa_attention *a, fa_gradients *g) {
+  const int64_t rows = 300, pairs = rows * x->keys;
+  fa_attention_init(a);
+  a->dtype = FA_BF16;
+  a->batch = BATCH;
+  a->heads_q = HEADS;
+  a->heads_kv = KV_HEADS;
+  a->seqlen_q = rows;
+  a->seqlen_k = x->keys;
+  a->head_dim = 64;
+  a->scale = 0.1;
+  a->deterministic = x->deterministic;
+  a->q = a->k = a->v = a->o = memory;
+  a->bias = memory;
+  a->lse = (float *)memory;
+  a->q_stride = a->o_stride = fa_strides_dense(rows, HEADS, 64);
+  a->k_stride = a->v_stride = fa_strides_dense(x->keys, KV_HEADS, 64);
+  a->lse_stride = (fa_strides){HEADS * rows, 1, rows};
+  a->bias_stride =
+      (fa_strides){x->of_each_sequence ? HEADS * pairs : 0, x->keys, x->of_each_head ? pairs : 0};
+  fa_gradients_init(g);
+  g->d_o = g->dq = g->dk = g->dv = g->dbias = memory;
+  g->do_stride = g->dq_stride = a->q_stride;
+  g->dk_stride = g->dv_stride = a->k_stride;
+  g->dbias_stride = a->bias_stride;
+}
+
+static void check_launch(const example *x, const fa_launch *l) {
+  const fa_backward_params *p = &((const fa_hopper_biased_backward_params *)l->params)->call.b;
+  const bool is_sum = !x->of_each_sequence || !x->of_each_head;
+  CHECK_MSG(p->grid_order == x->order, "%s: order %d", x->name, p->grid_order);
+  CHECK_MSG(memcmp(l->grid, x->grid, sizeof x->grid) == 0, "%s: %u x %u x %u blocks", x->name, l->grid[0],
+            l->grid[1], l->grid[2]);
+  CHECK_MSG(!p->dbias_accum == !is_sum && !p->dbias == is_sum && p->dbias_strips == is_sum,
+            "%s: where dS goes", x->name);
+}
+
+static void test(const example *x) {
+  static fa_plan plan;
+  fa_attention a;
+  fa_gradients g;
+  fa_error err = {""};
+  fill(x, &a, &g);
+  const fa_call call = {
+      .kind = FA_CALL_BACKWARD, .a = &a, .g = &g, .n_processors = FA_PLAN_PROCESSORS, .workspace = memory};
+  REQUIRE(fa_plan_make(&call, &device, &plan, &err) == FA_OK);
+  const fa_launch *found = NULL;
+  for (int i = 0; i < plan.n_launches; ++i)
+    if (strcmp(plan.launch[i].kernel.name, "hopper_backward_bf16_64_biased") == 0) found = &plan.launch[i];
+  CHECK_MSG(!found == (x->order < 0), "%s: whose it is", x->name);
+  if (found && x->order >= 0) check_launch(x, found);
+}
+
+int main(void) {
+  for (size_t i = 0; i < sizeof examples / sizeof *examples; ++i) test(&examples[i]);
+  return check_done();
+}
