@@ -331,11 +331,14 @@ static int heads_by_turns(const fa_call *call, const fa_kernel *k) {
 
 #define MOST_IN_SECOND_AXIS 65535 /* of a grid */
 
-/* Blocks in the order that brings those which add to the same sums of dS side by side: FA_GRID_.... */
-static int grid_order(const fa_backward_params *p, int64_t key_blocks) {
+/* Blocks in the order that brings those which add to the same sums of dS side by side, along the axis that has more of them:
+ * FA_GRID_.... */
+static int grid_order(const fa_attention *a, const fa_backward_params *p, int64_t key_blocks) {
+  const int64_t sequences = p->dbias_accum_stride.batch == 0 ? a->batch : 1,
+                heads = p->dbias_accum_stride.head == 0 ? a->heads_kv : 1;
   if (!p->dbias_sums || key_blocks > MOST_IN_SECOND_AXIS) return FA_GRID_KEYS_FIRST;
-  if (p->dbias_accum_stride.batch == 0) return FA_GRID_BATCH_FIRST;
-  return FA_GRID_HEADS_FIRST;
+  if (heads > sequences) return FA_GRID_HEADS_FIRST;
+  return sequences > 1 ? FA_GRID_BATCH_FIRST : FA_GRID_KEYS_FIRST;
 }
 
 static void fill_grid(const fa_attention *a, int order, unsigned blocks, unsigned grid[3]) {
@@ -355,7 +358,8 @@ void fa_hopper_launch_backward(const fa_call *call, const fa_kernel *k, const fa
                              : fa_blocks_of(a->seqlen_k, together * k->block_n);
   p->b = *x->params;
   fill_linear_dropout(a, &p->b.forward);
-  p->b.grid_order = grid_order(&p->b, blocks);
+  p->b.grid_order = grid_order(a, &p->b, blocks);
+  FA_ASSERT(together == 1 || p->b.grid_order == FA_GRID_KEYS_FIRST); /* clusters are along the first axis */
   *l = (fa_launch){.kernel = FA_ENTRY_OF(k),
                    .n_threads = (unsigned)k->n_threads,
                    .shared_bytes = k->shared_bytes,

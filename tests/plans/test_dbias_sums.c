@@ -11,30 +11,28 @@
 /* Addresses that are never dereferenced. */
 static char memory[1 << 16] __attribute__((aligned(256)));
 
-enum { BATCH = 3, HEADS = 4, KV_HEADS = 2 };
+enum { HEADS = 12 };
 
 typedef struct example {
   const char *name;
-  int64_t keys;
+  int64_t batch, kv_heads, keys;
   bool of_each_sequence, of_each_head, deterministic;
   int order; /* -1: a portable kernel's */
   unsigned grid[3];
 } example;
 
+#define MOST (65535 * 128)
 static const example examples[] = {
-    {"each its own", 1000, true, true, false, FA_GRID_KEYS_FIRST, {8, KV_HEADS, BATCH}},
-    {"shared by sequences", 1000, false, true, false, FA_GRID_BATCH_FIRST, {BATCH, 8, KV_HEADS}},
-    {"shared by heads", 1000, true, false, false, FA_GRID_HEADS_FIRST, {KV_HEADS, 8, BATCH}},
-    {"shared by both", 1000, false, false, false, FA_GRID_BATCH_FIRST, {BATCH, 8, KV_HEADS}},
-    {"the most blocks of a second axis",
-     65535 * 128,
-     false,
-     true,
-     false,
-     FA_GRID_BATCH_FIRST,
-     {BATCH, 65535, KV_HEADS}},
-    {"and one more", 65535 * 128 + 8, false, true, false, FA_GRID_KEYS_FIRST, {65536, KV_HEADS, BATCH}},
-    {"in order", 1000, false, true, true, -1, {0, 0, 0}},
+    {"each its own", 3, 2, 1000, true, true, false, FA_GRID_KEYS_FIRST, {8, 2, 3}},
+    {"shared by sequences", 3, 2, 1000, false, true, false, FA_GRID_BATCH_FIRST, {3, 8, 2}},
+    {"shared by heads", 3, 2, 1000, true, false, false, FA_GRID_HEADS_FIRST, {2, 8, 3}},
+    {"shared by both", 3, 2, 1000, false, false, false, FA_GRID_BATCH_FIRST, {3, 8, 2}},
+    {"shared by both, more heads", 3, 4, 1000, false, false, false, FA_GRID_HEADS_FIRST, {4, 8, 3}},
+    {"shared by the heads of one sequence", 1, 2, 1000, false, false, false, FA_GRID_HEADS_FIRST, {2, 8, 1}},
+    {"shared within blocks", 3, 1, 1000, true, false, false, FA_GRID_KEYS_FIRST, {8, 1, 3}},
+    {"the most blocks of a second axis", 3, 2, MOST, false, true, false, FA_GRID_BATCH_FIRST, {3, 65535, 2}},
+    {"and one more", 3, 2, MOST + 8, false, true, false, FA_GRID_KEYS_FIRST, {65536, 2, 3}},
+    {"in order", 3, 2, 1000, false, true, true, -1, {0, 0, 0}},
 };
 
 static const fa_kernel_device device = {.max_shared_bytes = 227 << 10, .hopper = 132};
@@ -43,9 +41,9 @@ static void fill(const example *x, fa_attention *a, fa_gradients *g) {
   const int64_t rows = 300, pairs = rows * x->keys;
   fa_attention_init(a);
   a->dtype = FA_BF16;
-  a->batch = BATCH;
+  a->batch = x->batch;
   a->heads_q = HEADS;
-  a->heads_kv = KV_HEADS;
+  a->heads_kv = x->kv_heads;
   a->seqlen_q = rows;
   a->seqlen_k = x->keys;
   a->head_dim = 64;
@@ -55,7 +53,7 @@ static void fill(const example *x, fa_attention *a, fa_gradients *g) {
   a->bias = memory;
   a->lse = (float *)memory;
   a->q_stride = a->o_stride = fa_strides_dense(rows, HEADS, 64);
-  a->k_stride = a->v_stride = fa_strides_dense(x->keys, KV_HEADS, 64);
+  a->k_stride = a->v_stride = fa_strides_dense(x->keys, x->kv_heads, 64);
   a->lse_stride = (fa_strides){HEADS * rows, 1, rows};
   a->bias_stride =
       (fa_strides){x->of_each_sequence ? HEADS * pairs : 0, x->keys, x->of_each_head ? pairs : 0};

@@ -61,7 +61,8 @@ FA_DEVICE void hopper_add_dbias(const fa_backward_params &p, const float (&ds)[C
   const fa_kernel_strides stride = p.dbias_accum_stride;
   float *to = p.dbias_accum + t.batch * stride.batch + at.head * stride.head + at.row0 / 16 * stride.row +
               (t.key0 / 16 + 4 * group + thread / 32) * (16ll * FA_DBIAS_STRIP) + thread % 32 * 4;
-  static_assert(C::BM == FA_DBIAS_STRIP, "a step has the rows of a strip");
+  static_assert(C::BM == FA_DBIAS_STRIP && C::BN == 64 * C::GROUPS, "a step has the rows of a strip, a warp 16 keys");
+  static_assert(FA_DBIAS_PADDED % C::BN == 0 && FA_DBIAS_PADDED % C::BM == 0, "sums have whole tiles");
   FA_UNROLL
   for (int n = 0; n < C::BM / 8; ++n) atomic_add4(to + n * 128, ds[n]);
 }

@@ -51,7 +51,7 @@
  * side by side, so that these are in the L2 cache:
  *   FA_GRID_KEYS_FIRST    as above
  *   FA_GRID_BATCH_FIRST   (batch, key blocks, KV heads), of sums over the batch
- *   FA_GRID_HEADS_FIRST   (KV heads, key blocks, batch), of sums over the heads alone */
+ *   FA_GRID_HEADS_FIRST   (KV heads, key blocks, batch), of sums over the heads, where these are more */
 #ifndef FA_GPU_KERNELS_PARAMS_FLASH_BACKWARD_GRIDS_H
 #define FA_GPU_KERNELS_PARAMS_FLASH_BACKWARD_GRIDS_H
 
