@@ -7,13 +7,12 @@
 
 namespace fa {
 
-template <int D> struct hopper_tf32_q {
-  uint32_t big[D / 8][4]; /* the A operands of all steps */
-};
+template <int D> struct hopper_tf32_q { uint32_t big[D / 8][4]; /* the A operands of all steps */ };
 
 /* Loads the warpgroup's rows. first_row: the lane's first. The small parts go to the group's rows of the tile. */
 template <class C>
-FA_DEVICE void hopper_tf32_load_q(hopper_tf32_q<C::D> &q, const memeff_rows &from, int first_row, uint32_t tile, int thread) {
+FA_DEVICE void hopper_tf32_load_q(hopper_tf32_q<C::D> &q, const memeff_rows &from, int first_row,
+                                  uint32_t tile, int thread) {
   const int lane = thread % 32, at = thread % 128 / 32 * 16 + lane / 4;
   const float *base = static_cast<const float *>(from.base) + from.first + lane % 4;
   FA_UNROLL
@@ -32,12 +31,15 @@ FA_DEVICE void hopper_tf32_load_q(hopper_tf32_q<C::D> &q, const memeff_rows &fro
 
 /* s = Q K^T, of both operands' parts. */
 template <class C>
-FA_DEVICE void hopper_tf32_scores(typename C::score_tile &s, const hopper_tf32_q<C::D> &q, uint32_t q_small, uint32_t k) {
-  const uint64_t a = matrix_descriptor(in_uniform_register(q_small), 16, 1024, FA_SWIZZLE_128), b = matrix_descriptor(in_uniform_register(k), 16, 1024, FA_SWIZZLE_128);
+FA_DEVICE void hopper_tf32_scores(typename C::score_tile &s, const hopper_tf32_q<C::D> &q, uint32_t q_small,
+                                  uint32_t k) {
+  const uint64_t a = matrix_descriptor(in_uniform_register(q_small), 16, 1024, FA_SWIZZLE_128),
+                 b = matrix_descriptor(in_uniform_register(k), 16, 1024, FA_SWIZZLE_128);
   wgmma_fence();
   FA_UNROLL
   for (int i = 0; i < C::D / 8; ++i) {
-    const uint64_t big = descriptor_at(b, i / 4 * C::K_PANEL + i % 4 * 32), small = descriptor_at(big, C::PART_BYTES);
+    const uint64_t big = descriptor_at(b, i / 4 * C::K_PANEL + i % 4 * 32),
+                   small = descriptor_at(big, C::PART_BYTES);
     wgmma_ss<0, 0>(s, descriptor_at(a, i / 4 * C::Q_PANEL + i % 4 * 32), big, i > 0, f32());
     wgmma_rs<0>(s, q.big[i], small, 1, f32());
     wgmma_rs<0>(s, q.big[i], big, 1, f32());
@@ -73,8 +75,8 @@ FA_DEVICE void hopper_tf32_values(typename C::output_tile &o, const typename C::
 
 /* make_logits without a bias, for which there are no registers. */
 template <class C>
-FA_DEVICE void hopper_tf32_logits(typename C::score_tile &s, const fa_attention_params &p, const sequence &seq, int row,
-                                  int key) {
+FA_DEVICE void hopper_tf32_logits(typename C::score_tile &s, const fa_attention_params &p,
+                                  const sequence &seq, int row, int key) {
   const float scale = p.scale * p.score_sign;
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
@@ -93,9 +95,9 @@ FA_DEVICE void hopper_tf32_logits(typename C::score_tile &s, const fa_attention_
 
 /* From raw scores to weights, with O rescaled. first_row: the group's first. */
 template <class C>
-FA_DEVICE void hopper_tf32_softmax(typename C::score_tile &s, typename C::output_tile &o, row_state (&rows)[2],
-                                   const fa_attention_params &p, const memeff_coord &t, int first_row, int row, int key0,
-                                   int lane) {
+FA_DEVICE void hopper_tf32_softmax(typename C::score_tile &s, typename C::output_tile &o,
+                                   row_state (&rows)[2], const fa_attention_params &p, const memeff_coord &t,
+                                   int first_row, int row, int key0, int lane) {
   if (keys_need_mask<true>(p, t.seq, first_row, min_int(first_row + 64, t.seq.len_q), key0, key0 + C::BN)) {
     hopper_tf32_logits<C>(s, p, t.seq, row, key0 + lane % 4 * 2);
   } else {
@@ -110,8 +112,8 @@ FA_DEVICE void hopper_tf32_softmax(typename C::score_tile &s, typename C::output
 }
 
 template <class C>
-FA_DEVICE void hopper_tf32_consume(const fa_attention_params &p, const memeff_coord &t, block_range blocks, int row0,
-                                   int thread) {
+FA_DEVICE void hopper_tf32_consume(const fa_attention_params &p, const memeff_coord &t, block_range blocks,
+                                   int row0, int thread) {
   typedef hopper_tf32_barriers<C> bar;
   const int group = thread / 128, lane = thread % 32, first_row = row0 + 64 * group,
             row = first_row + thread % 128 / 32 * 16 + lane / 4;

@@ -21,11 +21,14 @@ template <int D_, int STAGES_> struct hopper_tf32_config {
                        THREADS = CONSUMERS + PRODUCERS;
   static constexpr int Q_PANEL = BM * 128, K_PANEL = BN * 128, V_PANEL = D * 128;
   static constexpr int Q_BYTES = D / 32 * Q_PANEL, PART_BYTES = BN * D * 4, STAGE_BYTES = 2 * PART_BYTES;
-  static constexpr int K_AT = Q_BYTES, V_AT = K_AT + STAGES * STAGE_BYTES, BARRIERS_AT = V_AT + STAGES * STAGE_BYTES;
+  static constexpr int K_AT = Q_BYTES, V_AT = K_AT + STAGES * STAGE_BYTES,
+                       BARRIERS_AT = V_AT + STAGES * STAGE_BYTES;
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * 4 * STAGES;
-  static constexpr int PRODUCER_REGISTERS = 88, CONSUMER_REGISTERS = 208; /* of the 168 that each is launched with */
-  static constexpr int LOADS = 8;   /* of 16 bytes, that a producing thread has in flight */
-  static constexpr int BATCH = 2;   /* eights of keys whose weights are split before their products are issued */
+  static constexpr int PRODUCER_REGISTERS = 88,
+                       CONSUMER_REGISTERS = 208; /* of the 168 that each is launched with */
+  static constexpr int LOADS = 8;                /* of 16 bytes, that a producing thread has in flight */
+  static constexpr int BATCH =
+      2; /* eights of keys whose weights are split before their products are issued */
   static_assert(D == 64 || D == 128, "the producers' shares of a tile are given for these");
   static_assert(SHARED_BYTES <= 232448, "what a block may have");
   typedef float score_tile[BN / 8][4];

@@ -8,8 +8,10 @@
 namespace fa {
 
 /* Stores a 16-byte chunk of a tile of big parts, and of that of small ones PART_BYTES on. */
-template <int PART_BYTES> FA_DEVICE void hopper_store_split(uint32_t at, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-  const tf32_parts x = split(as_float(a)), y = split(as_float(b)), z = split(as_float(c)), w = split(as_float(d));
+template <int PART_BYTES>
+FA_DEVICE void hopper_store_split(uint32_t at, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  const tf32_parts x = split(as_float(a)), y = split(as_float(b)), z = split(as_float(c)),
+                   w = split(as_float(d));
   store_shared16(at, vec4{x.big, y.big, z.big, w.big});
   store_shared16(at + PART_BYTES, vec4{x.small, y.small, z.small, w.small});
 }
@@ -22,11 +24,13 @@ struct hopper_tf32_rows {
 };
 
 FA_DEVICE hopper_tf32_rows hopper_tf32_rows_from(const memeff_rows &x, int row, int col) {
-  return hopper_tf32_rows{static_cast<const float *>(x.base) + x.first + row * x.stride + col, x.stride, x.n_rows - row};
+  return hopper_tf32_rows{static_cast<const float *>(x.base) + x.first + row * x.stride + col, x.stride,
+                          x.n_rows - row};
 }
 /* The row that is n rows on; zeros behind the last. */
 FA_DEVICE vec4 hopper_load_floats(const hopper_tf32_rows &from, int n) {
-  return n < from.left ? load_global(reinterpret_cast<const vec4 *>(from.next + n * from.stride)) : vec4{0, 0, 0, 0};
+  return n < from.left ? load_global(reinterpret_cast<const vec4 *>(from.next + n * from.stride))
+                       : vec4{0, 0, 0, 0};
 }
 FA_DEVICE void hopper_skip_rows(hopper_tf32_rows &from, int n) {
   from.next += n * from.stride;
@@ -60,8 +64,8 @@ FA_DEVICE void hopper_produce_k(hopper_tf32_rows &k, uint32_t to, uint32_t empty
     if (i == 0) mbarrier_wait(empty, phase);
     FA_UNROLL
     for (int j = 0; j < C::LOADS; ++j) /* rows 4 apart are in the two halves of a swizzle atom */
-      hopper_store_split<C::PART_BYTES>((ROWS == 4 && j % 2 ? to ^ 64 : to) + j * ROWS * 128, x[j].x, x[j].y, x[j].z,
-                                        x[j].w);
+      hopper_store_split<C::PART_BYTES>((ROWS == 4 && j % 2 ? to ^ 64 : to) + j * ROWS * 128, x[j].x, x[j].y,
+                                        x[j].z, x[j].w);
     to += C::LOADS * ROWS * 128;
   }
 }
@@ -113,7 +117,8 @@ FA_DEVICE void hopper_produce_v(hopper_tf32_rows &v, uint32_t to, uint32_t place
 }
 
 template <class C>
-FA_DEVICE void hopper_tf32_produce(const fa_attention_params &p, const memeff_coord &t, block_range blocks, int thread) {
+FA_DEVICE void hopper_tf32_produce(const fa_attention_params &p, const memeff_coord &t, block_range blocks,
+                                   int thread) {
   typedef hopper_tf32_barriers<C> bar;
   const hopper_tf32_k_share<C> k_share(thread);
   const hopper_tf32_v_share v_share(thread);
