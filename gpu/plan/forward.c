@@ -90,7 +90,8 @@ fa_status fa_plan_forward(const fa_call *call, const fa_kernel_device *device, f
   out->family = k->block_cols ? FA_PLAN_MEMEFF : FA_PLAN_FLASH;
   out->name = k->block_cols ? "memeff_forward" : "flash_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);
-  if (fa_attention_is_empty(a) || fa_hopper_add_forward(a, device, out) || add_tf32(a, whole, device, out)) return FA_OK;
+  if (fa_attention_is_empty(a) || fa_hopper_add_forward(a, device, out) || add_tf32(a, whole, device, out))
+    return FA_OK;
   add_portable(a, k, out);
   return FA_OK;
 }
