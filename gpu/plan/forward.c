@@ -48,6 +48,18 @@ static void add_portable(const fa_attention *a, const fa_kernel *k, fa_plan *out
   l->writes = FA_WRITES_FORWARD | FA_WRITES(FA_T_P_DEBUG);
 }
 
+/* Of f32 by a kernel for sm_90a, if there is one for the call; it takes its parameters and its grid as the portable ones do. */
+static bool add_tf32(const fa_attention *a, bool aligned, const fa_kernel_device *device, fa_plan *out) {
+  if (a->dtype != FA_F32) return false;
+  const fa_kernel *k = fa_hopper_tf32_find(fa_kernel_wanted(a, aligned), device);
+  if (!k) return false;
+  out->name = "hopper_forward";
+  out->is_hopper = true;
+  fa_plan_blocks(out, k->block_m, k->block_n);
+  add_portable(a, k, out);
+  return true;
+}
+
 /* Without a device the call is only checked: there is no other kernel, and no workspace. */
 static fa_status add_eight(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
                            fa_error *err) {
@@ -78,6 +90,8 @@ fa_status fa_plan_forward(const fa_call *call, const fa_kernel_device *device, f
   out->family = k->block_cols ? FA_PLAN_MEMEFF : FA_PLAN_FLASH;
   out->name = k->block_cols ? "memeff_forward" : "flash_forward";
   fa_plan_blocks(out, k->block_m, k->block_n);
-  if (!fa_attention_is_empty(a) && !fa_hopper_add_forward(a, device, out)) add_portable(a, k, out);
+  if (fa_attention_is_empty(a) || fa_hopper_add_forward(a, device, out) || add_tf32(a, whole, device, out))
+    return FA_OK;
+  add_portable(a, k, out);
   return FA_OK;
 }

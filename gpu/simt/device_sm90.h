@@ -42,8 +42,8 @@ void fa_simt_tma_store_commit(void);
 void fa_simt_tma_store_wait_read(int n_pending_groups);
 void fa_simt_tma_store_wait(void);
 
-/* What an MMA multiplies: elements of 16 bits, 16 deep, or of 8, 32 deep and not transposed. */
-typedef enum fa_simt_element { FA_SIMT_F16, FA_SIMT_BF16, FA_SIMT_E4M3 } fa_simt_element;
+/* What an MMA multiplies: elements of 16 bits, 16 deep; of 8, 32 deep, or of 32, 8 deep, both not transposed. */
+typedef enum fa_simt_element { FA_SIMT_F16, FA_SIMT_BF16, FA_SIMT_E4M3, FA_SIMT_TF32 } fa_simt_element;
 
 /* Collectives of the warp, each for its share of the warpgroup's MMA. d: [n_tiles][4]. a: NULL for an operand
  * in shared memory, else 4 registers, which must not change before the wait. */

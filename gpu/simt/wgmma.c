@@ -23,8 +23,8 @@ static uint32_t swizzle(const operand *x, uint32_t address) {
   return address ^ (address >> 7 & mask) << 4;
 }
 
-/* The 16 bytes of row r (of A, or column r of B) and depth 8 k..8 k + 7, of elements of 8 bits 16 k..16 k + 15, where the
- * tile's rows are the operand's rows. */
+/* The 16 bytes of row r (of A, or column r of B) and depth 8 k..8 k + 7, of elements of 8 bits 16 k..16 k + 15, of those of
+ * 32 bits 4 k..4 k + 3, where the tile's rows are the operand's rows. */
 static uint32_t chunk_of_row(const operand *x, int r, int k) {
   const uint32_t row = (uint32_t)r, depth = (uint32_t)k;
   const uint32_t at = x->width ? row / 8 * x->stride + row % 8 * x->width + depth * 16
@@ -195,21 +195,62 @@ static void fill_b_eight(const fa_simt_block *b, const fa_pending_mma *x, int ti
     }
 }
 
+/* Registers are those of mma.sync m16n8k8, and 16 bytes of a tile's row four floats. */
+static void fill_a_tf32(const fa_simt_block *b, const fa_pending_mma *x, fa_mma_tile *t) {
+  const operand o = operand_of(x->p.a_descriptor);
+  uint32_t chunk[4];
+  for (int l = 0; x->p.a && l < FA_WARP; ++l)
+    for (int r = 0; r < 4; ++r) t->a_tf32[l % 4 + r / 2 * 4][l / 4 + r % 2 * 8] = x->a_value[l][r];
+  for (int r = 0; !x->p.a && r < 16; ++r)
+    for (int k = 0; k < 2; ++k) {
+      memcpy(chunk, b->shared + chunk_of_row(&o, first_row(b) + r, k), sizeof chunk);
+      for (int e = 0; e < 4; ++e) t->a_tf32[4 * k + e][r] = chunk[e];
+    }
+}
+static void fill_b_tf32(const fa_simt_block *b, const fa_pending_mma *x, int tile, fa_mma_tile *t) {
+  const operand o = operand_of(x->p.b_descriptor);
+  uint32_t chunk[4];
+  for (int r = 0; r < 8; ++r)
+    for (int k = 0; k < 2; ++k) {
+      memcpy(chunk, b->shared + chunk_of_row(&o, 8 * tile + r, k), sizeof chunk);
+      for (int e = 0; e < 4; ++e) t->b_tf32[4 * k + e][r] = chunk[e];
+    }
+}
+
+/* What differs between elements. */
+typedef struct element_ops {
+  int depth;
+  void (*fill_a)(const fa_simt_block *b, const fa_pending_mma *x, fa_mma_tile *t);
+  void (*fill_b)(const fa_simt_block *b, const fa_pending_mma *x, int tile, fa_mma_tile *t);
+  void (*run)(fa_mma_tile *t);
+} element_ops;
+
+static void run_f16(fa_mma_tile *t) {
+  fa_mma_tile_run(t, false);
+}
+static void run_bf16(fa_mma_tile *t) {
+  fa_mma_tile_run(t, true);
+}
+
+static const element_ops ops_of[] = {
+    [FA_SIMT_F16] = {16, fill_a, fill_b, run_f16},
+    [FA_SIMT_BF16] = {16, fill_a, fill_b, run_bf16},
+    [FA_SIMT_E4M3] = {32, fill_a_eight, fill_b_eight, fa_mma_tile_run_e4m3},
+    [FA_SIMT_TF32] = {8, fill_a_tf32, fill_b_tf32, fa_mma_tile_run_tf32},
+};
+
 static void carry_out(fa_simt_block *b, fa_warp_mmas *w, const fa_pending_mma *x) {
+  const element_ops *ops = &ops_of[x->p.element];
   fa_mma_tile *t = &b->warps[b->running->warp].tile;
   fa_sum *s = &w->sum[x->sum];
-  const bool eight = x->p.element == FA_SIMT_E4M3;
-  (eight ? fill_a_eight : fill_a)(b, x, t);
+  ops->fill_a(b, x, t);
   for (int i = 0; i < x->p.n_tiles; ++i) {
-    (eight ? fill_b_eight : fill_b)(b, x, i, t);
+    ops->fill_b(b, x, i, t);
     if (x->p.accumulate)
       memcpy(t->c, s->value[8 * i], sizeof t->c);
     else
       memset(t->c, 0, sizeof t->c);
-    if (eight)
-      fa_mma_tile_run_e4m3(t);
-    else
-      fa_mma_tile_run(t, x->p.element == FA_SIMT_BF16);
+    ops->run(t);
     memcpy(s->value[8 * i], t->d, sizeof t->d);
   }
   for_operands(b, x, end_read);
@@ -245,7 +286,7 @@ static void issue(fa_simt_block *b, fa_simt_place at) {
   }
   if (x->p.a) fa_simt_registers_in(w, x->a, 4, true, false, at);
   x->sum = find_sum(w, at);
-  b->work.products += 16 * 8 * (x->p.element == FA_SIMT_E4M3 ? 32 : 16) * x->p.n_tiles;
+  b->work.products += 16 * 8 * ops_of[x->p.element].depth * x->p.n_tiles;
   ++w->sum[x->sum].n_mmas;
   for_operands(b, x, begin_read);
 }

@@ -300,6 +300,58 @@ static void check_products_of_bytes() {
   }
 }
 
+/* Floats: a row of 128 bytes has four steps. What is below tf32 is not multiplied. */
+enum { DEPTH_OF_FLOATS = 32 };
+
+static void put_floats(uint32_t tile, int rows, bool is_a) {
+  for (int i = thread_id(); i < rows * DEPTH_OF_FLOATS; i += N) {
+    const int row = i / DEPTH_OF_FLOATS, depth = i % DEPTH_OF_FLOATS;
+    const uint32_t x = float_bits(is_a ? a_of(row, depth) : b_of(depth, row));
+    store_shared4(tile + swizzled(uint32_t(row * 128 + depth * 4), FA_SWIZZLE_128), x == 0 ? x : x + 0x1fffu);
+  }
+}
+
+static void multiply_floats(const void *) {
+  float d[WIDE / 8][4];
+  uint32_t a[DEPTH_OF_FLOATS / 8][4];
+  const int t = thread_id(), i = t / 32 * 16 + t % 32 / 4, c = t % 4;
+  put_floats(A_AT, 64, true);
+  put_floats(B_AT, WIDE, false);
+  fence_async();
+  sync_block();
+  wgmma_fence();
+  for (int step = 0; step < DEPTH_OF_FLOATS / 8; ++step) {
+    const uint64_t b = matrix_descriptor(B_AT + 32 * step, 16, 1024, FA_SWIZZLE_128);
+    for (int r = 0; r < 4; ++r) a[step][r] = float_bits(a_of(i + r % 2 * 8, 8 * step + c + r / 2 * 4));
+    if (from_registers)
+      wgmma_rs<0>(d, a[step], b, step > 0, f32());
+    else
+      wgmma_ss<0, 0>(d, matrix_descriptor(A_AT + 32 * step, 16, 1024, FA_SWIZZLE_128), b, step > 0, f32());
+    wgmma_commit();
+  }
+  const bool early = isnan(d[3][1]);
+  wgmma_wait_operands<1>();
+  const bool still = isnan(d[3][1]);
+  wgmma_wait<0>(d);
+  bool right = early && still;
+  for (int n = 0; n < WIDE / 8; ++n)
+    for (int e = 0; e < 4; ++e) {
+      float want = 0;
+      for (int k = 0; k < DEPTH_OF_FLOATS; ++k)
+        want += a_of(i + e / 2 * 8, k) * b_of(k, 8 * n + 2 * c + e % 2);
+      right &= d[n][e] == want;
+    }
+  store_global(global_out + t, right ? 1.0f : 0.0f);
+}
+
+static void check_products_of_floats() {
+  for (from_registers = 0; from_registers < 2; ++from_registers) {
+    const fa_simt_report r = run(multiply_floats, (uint64_t)from_registers);
+    CHECK_MSG(r.state == FA_SUBJECT_OK, "%s", r.text);
+    for (int t = 0; t < N; ++t) CHECK(global_out[t] == 1.0f);
+  }
+}
+
 static void check_bytes() {
   CHECK(pack4(1.0f, -448.0f, 1e9f, 0x1p-9f, e4m3()) == 0x017efe38u);
   CHECK(pick_bytes(0x33221100u, 0x77665544u, 0x7520u) == 0x77552200u);
@@ -308,6 +360,7 @@ static void check_bytes() {
 int main() {
   check_bytes();
   check_products_of_bytes();
+  check_products_of_floats();
   check_matrices();
   check_copies();
   check_whole_chunks();

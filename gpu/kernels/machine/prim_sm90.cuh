@@ -38,9 +38,12 @@
  *   wgmma_rs<TRANS_B>(d, a, b, accumulate, T())           a[4]: registers as mma.sync's a of the warp's rows
  * Of e4m3 elements an MMA is 32 deep, and TRANS 0: the depth is contiguous in both operands. a's registers have four
  * neighbours each: a[0] of row l / 4 and depth 4 (l % 4), a[1] 8 rows on, a[2] and a[3] 16 deeper.
+ * Of f32 elements an MMA is 8 deep, multiplies their upper 19 bits (tf32), and has TRANS 0 likewise: N = 64, 128; a[4] as
+ * mma_tf32 has it.
  *   wgmma_fence()      before the first MMA of a batch if other code wrote its registers
  *   wgmma_commit()     ends a group
  *   wgmma_wait<N>(d)   this warp's share of all groups but the last N is complete; d may be read from here on
+ *   wgmma_wait_operands<N>()   the same where more is still added to d: what those groups multiplied may be overwritten
  * The registers of an MMA in flight must not be touched.
  *   stmatrix_x4(shared, r)                      the reverse of ldmatrix_x4 (prim.cuh): each lane gives the
  *                                               address of a row

@@ -164,12 +164,22 @@ template <int N, int TILES> FA_DEVICE void wgmma_wait(float (&)[TILES][4], FA_FR
   fa_simt_wgmma_wait(N, FA_AT);
 }
 
+template <int N> FA_DEVICE void wgmma_wait_operands(FA_FROM) {
+  fa_simt_wgmma_wait(N, FA_AT);
+}
+
 template <class T> constexpr fa_simt_element element_of() {
-  return std::is_same<T, e4m3>::value ? FA_SIMT_E4M3 : std::is_same<T, bf16>::value ? FA_SIMT_BF16 : FA_SIMT_F16;
+  return std::is_same<T, f32>::value    ? FA_SIMT_TF32
+         : std::is_same<T, e4m3>::value ? FA_SIMT_E4M3
+         : std::is_same<T, bf16>::value ? FA_SIMT_BF16
+                                        : FA_SIMT_F16;
+}
+template <class T> constexpr bool has_one_order() {
+  return std::is_same<T, e4m3>::value || std::is_same<T, f32>::value;
 }
 template <int TRANS_A, int TRANS_B, int TILES, class T>
 FA_DEVICE void wgmma_ss(float (&d)[TILES][4], uint64_t a, uint64_t b, int accumulate, T, FA_FROM) {
-  static_assert(!std::is_same<T, e4m3>::value || (!TRANS_A && !TRANS_B), "bytes have one order");
+  static_assert(!has_one_order<T>() || (!TRANS_A && !TRANS_B), "only 16-bit elements have two orders");
   const fa_simt_mma p = {
       d[0], TILES, nullptr, a, b, TRANS_A != 0, TRANS_B != 0, accumulate != 0, element_of<T>()};
   fa_simt_wgmma(&p, FA_AT);
@@ -177,7 +187,7 @@ FA_DEVICE void wgmma_ss(float (&d)[TILES][4], uint64_t a, uint64_t b, int accumu
 template <int TRANS_B, int TILES, class T>
 FA_DEVICE void wgmma_rs(float (&d)[TILES][4], const uint32_t (&a)[4], uint64_t b, int accumulate, T,
                         FA_FROM) {
-  static_assert(!std::is_same<T, e4m3>::value || !TRANS_B, "bytes have one order");
+  static_assert(!has_one_order<T>() || !TRANS_B, "only 16-bit elements have two orders");
   const fa_simt_mma p = {
       d[0], TILES, a, 0, b, false, TRANS_B != 0, accumulate != 0, element_of<T>()};
   fa_simt_wgmma(&p, FA_AT);

@@ -212,6 +212,10 @@ template <int N, int TILES> FA_DEVICE void wgmma_wait(float (&d)[TILES][4]) {
   pin(d);
 }
 
+template <int N> FA_DEVICE void wgmma_wait_operands() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+
 /* The MMA with N / 8 column tiles. The strings of FA_R* name the accumulators' operands, x0... the operands
  * after them. */
 template <int TILES, class T> struct wgmma_of;
@@ -294,29 +298,32 @@ FA_WGMMA_BOTH(176, "%88", "%89", "%90", "%91", "%92", "%93", "%94")
 FA_WGMMA_BOTH(192, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
 FA_WGMMA_BOTH(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 
-/* Of bytes, which are 32 deep and have one order. */
-#define FA_WGMMA_E4M3(N, x0, x1, x2, x3, x4, x5)                                                             \
-  template <> struct wgmma_of<N / 8, e4m3> {                                                                 \
+/* Of bytes, which are 32 deep, and of tf32, 8 deep; both have one order. */
+#define FA_WGMMA_ONE_ORDER(N, TYPE, NAME, x0, x1, x2, x3, x4, x5)                                            \
+  template <> struct wgmma_of<N / 8, TYPE> {                                                                 \
     template <int, int>                                                                                      \
     FA_DEVICE static void ss(float (&d)[N / 8][4], uint64_t a, uint64_t b, int accumulate) {                 \
       asm volatile("{ .reg .pred p; setp.ne.b32 p, " x2 ", 0; wgmma.mma_async.sync.aligned.m64n" #N          \
-                   "k32.f32.e4m3.e4m3 {" FA_RS##N "}, " x0 ", " x1 ", p, 1, 1; }"                            \
+                   NAME " {" FA_RS##N "}, " x0 ", " x1 ", p, 1, 1; }"                                        \
                    : FA_DS##N                                                                                \
                    : "l"(a), "l"(b), "r"(accumulate));                                                       \
     }                                                                                                        \
     template <int>                                                                                           \
     FA_DEVICE static void rs(float (&d)[N / 8][4], const uint32_t (&a)[4], uint64_t b, int accumulate) {     \
       asm volatile("{ .reg .pred p; setp.ne.b32 p, " x5 ", 0; wgmma.mma_async.sync.aligned.m64n" #N          \
-                   "k32.f32.e4m3.e4m3 {" FA_RS##N "}, {" x0 ", " x1 ", " x2 ", " x3 "}, " x4                 \
-                                               ", p, 1, 1; }"                                                \
+                   NAME " {" FA_RS##N "}, {" x0 ", " x1 ", " x2 ", " x3 "}, " x4 ", p, 1, 1; }"              \
                    : FA_DS##N                                                                                \
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                   \
     }                                                                                                        \
   };
+#define FA_WGMMA_E4M3(N, ...) FA_WGMMA_ONE_ORDER(N, e4m3, "k32.f32.e4m3.e4m3", __VA_ARGS__)
+#define FA_WGMMA_TF32(N, ...) FA_WGMMA_ONE_ORDER(N, f32, "k8.f32.tf32.tf32", __VA_ARGS__)
 FA_WGMMA_E4M3(32, "%16", "%17", "%18", "%19", "%20", "%21")
 FA_WGMMA_E4M3(64, "%32", "%33", "%34", "%35", "%36", "%37")
 FA_WGMMA_E4M3(128, "%64", "%65", "%66", "%67", "%68", "%69")
 FA_WGMMA_E4M3(192, "%96", "%97", "%98", "%99", "%100", "%101")
+FA_WGMMA_TF32(64, "%32", "%33", "%34", "%35", "%36", "%37")
+FA_WGMMA_TF32(128, "%64", "%65", "%66", "%67", "%68", "%69")
 
 template <int TRANS_A, int TRANS_B, int TILES, class T>
 FA_DEVICE void wgmma_ss(float (&d)[TILES][4], uint64_t a, uint64_t b, int accumulate, T) {

@@ -45,6 +45,11 @@ const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seen, 
                          FA_STEP_FORWARD, &wanted, device);
 }
 
+const fa_kernel *fa_hopper_tf32_find(fa_kernel_ability wanted, const fa_kernel_device *device) {
+  if (!device || !device->hopper) return NULL;
+  return fa_kernel_first(&fa_kernels_hopper_tf32, FA_STEP_FORWARD, &wanted, device);
+}
+
 const fa_kernel *fa_hopper_cache_find(fa_kernel_ability wanted, const fa_kernel_device *device) {
   if (!device || !device->hopper) return NULL;
   return fa_kernel_first(&fa_kernels_hopper_cache, FA_STEP_FORWARD, &wanted, device);

@@ -40,6 +40,10 @@ const fa_kernel *fa_flex_forward_find_short(fa_dtype dtype, const fa_kernel_devi
 const fa_kernel *fa_hopper_forward_find(fa_kernel_ability wanted, int64_t seen, int varlen,
                                         const fa_kernel_device *device);
 
+/* Of f32: linear dropout, ALiBi, softcap and biases are beyond it, and it takes one head dim of its own size. Its grid is that of
+ * fa_memeff_forward_find's. */
+const fa_kernel *fa_hopper_tf32_find(fa_kernel_ability wanted, const fa_kernel_device *device);
+
 /* The same for a call over a KV cache. */
 const fa_kernel *fa_hopper_cache_find(fa_kernel_ability wanted, const fa_kernel_device *device);
 
