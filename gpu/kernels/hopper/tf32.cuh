@@ -135,8 +135,10 @@ FA_DEVICE void hopper_tf32_consume(const fa_attention_params &p, const memeff_co
     const bool sees = block >= seen.begin && block < seen.end;
     mbarrier_wait(bar::k_full(stage), at.phase());
     if (!sees) {
+      sync_warp(); /* all lanes must see this phase before the barrier can complete the next */
       hopper_release(bar::k_empty(stage), thread);
       mbarrier_wait(bar::v_full(stage), at.phase());
+      sync_warp();
       hopper_release(bar::v_empty(stage), thread);
       continue;
     }

@@ -24,8 +24,8 @@ struct hopper_tf32_rows {
 };
 
 FA_DEVICE hopper_tf32_rows hopper_tf32_rows_from(const memeff_rows &x, int row, int col) {
-  return hopper_tf32_rows{static_cast<const float *>(x.base) + x.first + row * x.stride + col, x.stride,
-                          x.n_rows - row};
+  const int64_t at = row < x.n_rows ? row * x.stride : 0; /* a stride that no row follows may be anything */
+  return hopper_tf32_rows{static_cast<const float *>(x.base) + x.first + at + col, x.stride, x.n_rows - row};
 }
 /* The row that is n rows on; zeros behind the last. */
 FA_DEVICE vec4 hopper_load_floats(const hopper_tf32_rows &from, int n) {
@@ -33,7 +33,7 @@ FA_DEVICE vec4 hopper_load_floats(const hopper_tf32_rows &from, int n) {
                        : vec4{0, 0, 0, 0};
 }
 FA_DEVICE void hopper_skip_rows(hopper_tf32_rows &from, int n) {
-  from.next += n * from.stride;
+  if (n < from.left) from.next += n * from.stride;
   from.left -= n;
 }
 
