@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from counts import File
 
-FLAGS = "-fprofile-instr-generate -fcoverage-mapping"
+FLAGS = "-fprofile-instr-generate -fcoverage-mapping -fprofile-update=atomic"
 CODE, GAP = 0, 3  # kinds of regions; a gap is what lies between two statements
 
 
