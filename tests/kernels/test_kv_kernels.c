@@ -160,6 +160,22 @@ static void test_empty_split(void) {
   cache_problem_free(&x);
 }
 
+/* A row whose splits have no keys but for one that has NaN is NaN, whichever that is: a lane that lost the NaN would leave before the
+ * others of its warp. */
+static void test_nan_split(void) {
+  cache_problem x;
+  char text[512] = "";
+  const cache_setting s = cache_setting_parse(settings[2].words);
+  cache_problem_make(&s, &x);
+  REQUIRE(cache_problem_run(&x, 0, text));
+  for (int nan = 0; nan < x.p.n_splits; ++nan) {
+    for (int i = 0; i < x.p.n_splits; ++i) x.p.partial_lse[i] = i == nan ? NAN : -INFINITY;
+    const bool ran = cache_problem_launch(&x, fa_cache_combine_find(0), x.n_rows, 1, 1, 0, text);
+    CHECK_MSG(ran && isnan(x.lse[0]), "split %d: %s", nan, text);
+  }
+  cache_problem_free(&x);
+}
+
 /* Exact wherever it may have to divide: at multiples and next to them. */
 static void test_divisor(void) {
   static const int sizes[] = {1, 2, 3, 7, 16, 100, 255, 256, 257, 65537, (1 << 29) - 1, 1 << 30, 2147483647};
@@ -181,6 +197,7 @@ int main(void) {
   test_faults();
   test_combine_faults();
   test_empty_split();
+  test_nan_split();
   test_divisor();
   return check_done();
 }
