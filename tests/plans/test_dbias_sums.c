@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Addresses that are never dereferenced. */
-static char memory[1 << 16] __attribute__((aligned(256)));
+static char memory[1 << 16] __attribute__((aligned(256))), gradient[256] __attribute__((aligned(256)));
 
 enum { HEADS = 12 };
 
@@ -58,20 +58,32 @@ static void fill(const example *x, fa_attention *a, fa_gradients *g) {
   a->bias_stride =
       (fa_strides){x->of_each_sequence ? HEADS * pairs : 0, x->keys, x->of_each_head ? pairs : 0};
   fa_gradients_init(g);
-  g->d_o = g->dq = g->dk = g->dv = g->dbias = memory;
+  g->d_o = g->dq = g->dk = g->dv = memory;
+  g->dbias = gradient;
   g->do_stride = g->dq_stride = a->q_stride;
   g->dk_stride = g->dv_stride = a->k_stride;
   g->dbias_stride = a->bias_stride;
 }
 
+/* Where a map's tensor begins. */
+static const void *base_of(const fa_tensor_map *map) {
+  fa_tensor_box box;
+  memcpy(&box, map, sizeof box);
+  return box.base;
+}
+
 static void check_launch(const example *x, const fa_launch *l) {
-  const fa_backward_params *p = &((const fa_hopper_biased_backward_params *)l->params)->call.b;
+  const fa_hopper_biased_backward_params *all = l->params;
+  const fa_backward_params *p = &all->call.b;
   const bool is_sum = !x->of_each_sequence || !x->of_each_head;
   CHECK_MSG(p->grid_order == x->order, "%s: order %d", x->name, p->grid_order);
   CHECK_MSG(memcmp(l->grid, x->grid, sizeof x->grid) == 0, "%s: %u x %u x %u blocks", x->name, l->grid[0],
             l->grid[1], l->grid[2]);
   CHECK_MSG(!p->dbias_accum == !is_sum && !p->dbias == is_sum && p->dbias_strips == is_sum,
             "%s: where dS goes", x->name);
+  CHECK_MSG(base_of(&all->bias) == memory, "%s: the bias's map", x->name);
+  /* a map that nobody uses is of something all the same, which a device asks of it */
+  CHECK_MSG(base_of(&all->dbias) == (is_sum ? memory : gradient), "%s: the gradient's map", x->name);
 }
 
 static void test(const example *x) {
