@@ -25,6 +25,8 @@ typedef struct example {
 static const example examples[] = {
     {"each its own", 3, 2, 1000, true, true, false, FA_GRID_KEYS_FIRST, {8, 2, 3}},
     {"shared by sequences", 3, 2, 1000, false, true, false, FA_GRID_BATCH_FIRST, {3, 8, 2}},
+    {"shared by two sequences", 2, 2, 1000, false, true, false, FA_GRID_BATCH_FIRST, {2, 8, 2}},
+    {"shared by sequences, more heads", 3, 4, 1000, false, true, false, FA_GRID_BATCH_FIRST, {3, 8, 4}},
     {"shared by heads", 3, 2, 1000, true, false, false, FA_GRID_HEADS_FIRST, {2, 8, 3}},
     {"shared by both", 3, 2, 1000, false, false, false, FA_GRID_BATCH_FIRST, {3, 8, 2}},
     {"shared by both, more heads", 3, 4, 1000, false, false, false, FA_GRID_HEADS_FIRST, {4, 8, 3}},
@@ -81,6 +83,9 @@ static void check_launch(const example *x, const fa_launch *l) {
             l->grid[1], l->grid[2]);
   CHECK_MSG(!p->dbias_accum == !is_sum && !p->dbias == is_sum && p->dbias_strips == is_sum,
             "%s: where dS goes", x->name);
+  CHECK_MSG(l->writes == (FA_WRITES(FA_T_DK) | FA_WRITES(FA_T_DV) | FA_WRITES_WORKSPACE |
+                          (is_sum ? 0 : FA_WRITES(FA_T_DBIAS))),
+            "%s: what it may write", x->name);
   CHECK_MSG(base_of(&all->bias) == memory, "%s: the bias's map", x->name);
   /* a map that nobody uses is of something all the same, which a device asks of it */
   CHECK_MSG(base_of(&all->dbias) == (is_sum ? memory : gradient), "%s: the gradient's map", x->name);
