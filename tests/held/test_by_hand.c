@@ -92,6 +92,11 @@ static void check_amax(void) {
   fa_ref_amax_of_given(&p, &in, &o, &forward);
   CHECK(amax[0] == 0);
   fa_ref_amax_set(&none, 1, (fa_bound_amax){0, 2}); /* there is none */
+  /* An element that may hold anything, and does, is not looked at. */
+  w->accum = accum, value[3] = NAN, zeros[3] = 0x3c00;
+  fa_ref_amax_of_given(&p, &in, &o, &forward);
+  CHECK(amax[0] == 0 && accum[0] == 0);
+  value[3] = 0, zeros[3] = 0;
   /* An O of another shape, or beside a reference that is not finite, says nothing. */
   w->accum = accum, accum[0] = 7, amax[0] = 3;
   forward.t[FA_T_O].n = 5;

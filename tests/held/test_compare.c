@@ -18,6 +18,24 @@ static void make(fixture *f, fa_tensor_id id, int rank, const int64_t *shape) {
   }
 }
 
+/* ---- rows that are alike ---- */
+
+/* Two rows are one sample where all of them that is compared is the same, whatever stands in the rest. */
+static void test_alike(void) {
+  static const int64_t shape[] = {1, 2, 1, 8};
+  fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 2, .seqlen_k = 9}};
+  make(&f, FA_T_O, 4, shape);
+  for (int64_t e = 0; e < 16; ++e) fixture_set(&f, e, 1 + 0x1p-4 * (double)(e % 8));
+  CHECK_MSG(fixture_compare(&f)->n_stat == 8, "%lld", (long long)f.v.n_stat);
+  f.w.value[7] = f.w.value[15] = NAN;
+  CHECK_MSG(fixture_compare(&f)->n_stat == 7, "%lld", (long long)f.v.n_stat);
+  fixture_set(&f, 7, 5);
+  CHECK_MSG(fixture_compare(&f)->n_stat == 7, "%lld", (long long)f.v.n_stat);
+  fixture_set(&f, 6, 1.25);
+  CHECK_MSG(fixture_compare(&f)->n_stat == 14, "%lld", (long long)f.v.n_stat);
+  fixture_free(&f);
+}
+
 /* ---- maps ---- */
 
 enum { HEADS = 4, ROWS = 4, COLUMNS = 8 };
@@ -382,6 +400,7 @@ static void test_where(bool writes) {
 }
 
 int main(int argc, char **argv) {
+  test_alike();
   test_panels();
   test_neighbours();
   test_too_many_cells();

@@ -4,6 +4,7 @@
 #include "ref/bounds/sink_formula.h"
 #include "ref/compare/internal.h"
 #include "ref/compare/map.h"
+#include "ref/engine/dropout.h"
 #include "ref/engine/geometry.h"
 #include "ref/engine/sample.h"
 #include "ref/mods/lane_floats.h"
@@ -52,6 +53,18 @@ static void test_rounds(void) {
     for (int64_t j = 0; j < 64; ++j)
       CHECK(fa_ref_keep(&p, rounds, 64, 0, 0, 1, j) ==
             fa_ref_flash_keep(&p.dropout, 1, rounds ? rounds : 7, 0, 0, 1, j));
+}
+
+/* So many keys has each of two packed sequences, whatever comes before it. */
+static void test_dropped_keys(void) {
+  static int32_t cu[] = {0, 3, 8}, used[] = {2, 4}, leftpad[] = {1, 0};
+  fa_problem p = {.seqlen_k = 9};
+  CHECK(fa_ref_dropout_keys(&p, 1) == 9);
+  p.cu_seqlens_k = (fa_int32_array){3, cu};
+  CHECK(fa_ref_dropout_keys(&p, 0) == 3 && fa_ref_dropout_keys(&p, 1) == 5);
+  p.seqused_k = (fa_int32_array){2, used};
+  p.leftpad_k = (fa_int32_array){2, leftpad};
+  CHECK(fa_ref_dropout_keys(&p, 0) == 1 && fa_ref_dropout_keys(&p, 1) == 4);
 }
 
 /* ---- mistakes to compute with ---- */
@@ -213,6 +226,7 @@ static void test_statistic(void) {
   CHECK(text[0] == 0);
   v.stat_which = FA_STATISTIC_BIAS, v.stat_value = 2;
   const char *above = fa_statistic_meaning(&v);
+  CHECK(strstr(fa_statistic_finding(&v), "systematically high"));
   v.stat_value = -2;
   CHECK(strcmp(above, fa_statistic_meaning(&v)) != 0);
   v.stat_which = FA_STATISTIC_RMS_HIGH;
@@ -341,6 +355,7 @@ static void test_sound(void) {
 int main(void) {
   test_no_sink();
   test_rounds();
+  test_dropped_keys();
   test_axes();
   test_sound();
   test_lanes();

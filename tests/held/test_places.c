@@ -113,6 +113,33 @@ static void test_gather(void) {
                 false) == 2);
 }
 
+/* A row that joins another's block has its own place there, and sees its own keys. */
+static void test_own_keys(void) {
+  static const fa_ref_place rows[] = {{0, 0, 3}, {0, 0, 256 + 7}};
+  const fa_ref_sample sample = {.n_rows = 2, .row = rows};
+  const fa_ref_options opt = {.n_threads = 1, .sample = &sample};
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_ref_blocks blocks;
+  fa_case c =
+      case_of("{\"seqlen_q\":512,\"seqlen_k\":512,\"head_dim\":8,\"mask\":{\"type\":\"window\",\"left\":2,"
+              "\"right\":1}}",
+              &in);
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  REQUIRE(fa_ref_gather(&call, false, &blocks, NULL) == FA_OK);
+  for (int64_t n = 0; n < 2; ++n) {
+    const fa_ref_rows *r = &blocks.block[blocks.n == 1 ? 0 : n];
+    const int64_t i = rows[n].i, slot = i % 256;
+    CHECK(!r->left_out[slot] && r->row[slot] == i && r->lo[slot] == i - 2 && r->hi[slot] == i + 2);
+  }
+  fa_ref_blocks_free(&blocks);
+  fa_ref_call_free(&call);
+  fa_wants_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* How the rows of backwards were put together since the last time it was asked: apart or not; -1: not at all. */
 static int were_apart = -1;
 fa_status __real_fa_ref_gather(const fa_ref_call *c, bool apart, fa_ref_blocks *out, fa_error *err);
@@ -204,6 +231,28 @@ static void test_pages(void) {
   fa_tensor_set(index, at, 2);
   REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
   CHECK(fa_ref_topk_list(&call, &call.entry[1], 0)[0] == -1);
+  fa_ref_call_free(&call);
+  fa_wants_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* Pages of one key each: an entry of a list is the page's number. */
+static void test_pages_of_one(void) {
+  const fa_ref_options opt = {.n_threads = 1};
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_case c =
+      case_of("{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"heads_q\":4,\"batch\":2,\"seqlen_k\":9,\"mla\":{"
+              "\"kv_lora_rank\":128,\"qk_rope_head_dim\":32,\"qk_nope_head_dim\":64},\"kvcache\":{\"len\":["
+              "9,5],\"page_size\":1},\"topk\":{\"k\":64,\"seed\":\"1\"}}",
+              &in);
+  const fa_tensor *table = &in.t[FA_T_BLOCK_TABLE], *index = &in.t[FA_T_TOPK_INDICES];
+  const int64_t at[FA_MAX_RANK] = {1}, third[FA_MAX_RANK] = {1, 3};
+  fa_tensor_set(index, at, fa_tensor_get(table, third));
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  CHECK(fa_ref_topk_list(&call, &call.entry[1], 0)[0] == 3);
   fa_ref_call_free(&call);
   fa_wants_free(&out);
   fa_tensors_free(&in);
@@ -381,9 +430,11 @@ int main(void) {
   test_part();
   test_spans();
   test_gather();
+  test_own_keys();
   test_rows_apart();
   test_order();
   test_pages();
+  test_pages_of_one();
   test_times();
   test_bias_of_all_rows();
   test_one_row();

@@ -559,6 +559,54 @@ static void test_long_dlse(void) {
   CHECK_MSG(unit == 1024 && most == 1000, "%g, %g", unit, most);
 }
 
+/* What lies in memory behind a short row of Q is not of it. */
+static void test_short_rows(void) {
+  enum { D = 8, ROOM = 2048 };
+  static float room[ROOM];
+  const fa_profile profile = fa_profile_get("simt-f32", FA_F32);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  fa_tensors in;
+  fa_wants out = {0};
+  fa_ref_call call;
+  fa_bound_scratch b;
+  fa_case c = case_of("{\"dtype\":\"f32\",\"seqlen_q\":1,\"seqlen_k\":2,\"head_dim\":8}", &in);
+  for (int x = 0; x < ROOM; ++x) room[x] = x < D ? 3 : 1e6f;
+  const fa_tensor q = in.t[FA_T_Q];
+  in.t[FA_T_Q].data = (char *)room;
+  REQUIRE(fa_ref_call_init(&call, &c.problem, &in, &opt, &out, NULL) == FA_OK);
+  REQUIRE(fa_bound_scratch_init(&b, &call, false, NULL, NULL) == FA_OK);
+  CHECK_MSG(b.unit_q >= 3 && b.unit_q <= 8, "%g", b.unit_q);
+  in.t[FA_T_Q] = q;
+  fa_bound_scratch_free(&b);
+  fa_ref_call_free(&call);
+  fa_wants_free(&out);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
+/* A dO that its narrow type does not hold leaves no bound of dV, but of a key that no row sees: that is 0. */
+static void test_unseen_key(void) {
+  fa_profile profile = fa_profile_get("simt-f32", FA_F32);
+  profile.operand_max[FA_PRODUCT_DV] = 65504;
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  fa_tensors in;
+  fa_wants forward = {0}, backward = {0};
+  fa_case c =
+      case_of("{\"dtype\":\"f32\",\"seqlen_q\":2,\"seqlen_k\":5,\"head_dim\":8,\"mask\":{\"type\":\"causal\","
+              "\"align\":\"top_left\"}}",
+              &in);
+  fa_tensor_set(&in.t[FA_T_DO], (int64_t[FA_MAX_RANK]){0}, 1e6);
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
+  const fa_want *dv = &backward.t[FA_T_DV];
+  for (int64_t e = 0; e < 5 * 8; ++e)
+    CHECK_MSG(isinf(dv->accum[e]) == (e < 2 * 8), "%lld: %g", (long long)e, dv->accum[e]);
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 int main(void) {
   test_unknown();
   test_exponents();
@@ -584,5 +632,7 @@ int main(void) {
   test_added();
   test_dlse();
   test_long_dlse();
+  test_short_rows();
+  test_unseen_key();
   return check_done();
 }

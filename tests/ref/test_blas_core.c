@@ -61,6 +61,8 @@ int main(int argc, char **argv) {
   setenv("TEST_BLAS_CORE", "Prescott", 1);
   CHECK(child(argv[0], NULL, NULL) == 3 && child(argv[0], NULL, "other") == 3);
   CHECK(child(argv[0], NULL, "keep") == 1);
+  setenv("TEST_BLAS_CORE", "unknown", 1); /* the last of the names */
+  CHECK(child(argv[0], NULL, "keep") == 1);
 #endif
   return check_done();
 }
