@@ -114,7 +114,8 @@ static void test_right_mean(fa_judge_machine *m) {
   free_subject(&s);
 }
 
-/* An element that is inside of its bound by less than may be doubted, and is surely right if bounds are less in doubt. */
+/* An element that is inside of its bound by less than may be doubted, and is surely right if bounds are less in doubt; and one
+ * outside of it by more is surely wrong. */
 static void test_doubt(fa_judge_machine *m) {
   const int64_t first[FA_MAX_RANK] = {0};
   subject s;
@@ -126,6 +127,8 @@ static void test_doubt(fa_judge_machine *m) {
   const fa_want *o = &out.t[FA_T_O];
   fa_tensor_set(&s.got.t[FA_T_O], first, o->value[0] + 0.9 * fa_want_bound(o, 0));
   CHECK(doubted(&s, m, false, 0x1p-6).passed && !doubted(&s, m, false, 0.2).passed);
+  fa_tensor_set(&s.got.t[FA_T_O], first, o->value[0] + 1.3 * fa_want_bound(o, 0));
+  CHECK(doubted(&s, m, false, 0x1p-6).wrong[0] && !doubted(&s, m, false, 0.4).wrong[0]);
   fa_wants_free(&out);
   free_subject(&s);
 }
@@ -179,6 +182,7 @@ static fa_status download(void *self, void *to, const void *from, size_t bytes, 
 }
 static fa_status launch(void *self, fa_judge_kernel kernel, const fa_judge_job *job, fa_error *err) {
   watched *w = self;
+  CHECK_MSG(job->n > 0, "kernel %d", (int)kernel); /* a device has no launch of nothing */
   if (kernel == FA_JUDGE_KERNEL_compare && job->output.want.value == job->want_dk.value)
     w->floor = fmax(w->floor, job->output.floor);
   const fa_status status = w->own->launch(w->own->self, kernel, job, err);
@@ -223,6 +227,19 @@ static void test_failing(fa_judge_machine *own, bool backward) {
     break;
   }
   CHECK(backward || rests > 0);
+  free_subject(&s);
+}
+
+/* Where there is no key, kernels of keys are not launched. */
+static void test_no_keys(fa_judge_machine *own) {
+  watched w = watched_of(own);
+  subject s;
+  w.machine.self = &w;
+  make_and_run("{\"cu_seqlens_q\":[0,9],\"cu_seqlens_k\":[0,0],\"head_dim\":16,\"dtype\":\"f16\"}", 1, &s);
+  for (int backward = 0; backward < 2; ++backward) {
+    const fa_judge_trial t = trial_of(&s, &w.machine, backward);
+    CHECK_MSG(t.passed, "%d: %s", backward, t.doubt);
+  }
   free_subject(&s);
 }
 
@@ -377,6 +394,7 @@ int main(void) {
   test_cache(m);
   test_failing(m, false);
   test_failing(m, true);
+  test_no_keys(m);
   test_floor(m);
   test_left_to_the_cpu(m);
   test_forward_left(m);
