@@ -212,6 +212,20 @@ static void test_same_rows(void) {
   fixture_free(&f);
 }
 
+/* An element of the wrong class is worse than any number, even one whose error is no number of 64 bits. */
+static void test_worst(void) {
+  static const int64_t shape[] = {1, 1, 1, 4};
+  fixture f = {.p = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 1, .seqlen_k = 3}};
+  fixture_make(&f, FA_T_DQ, FA_F64, 4, shape);
+  f.w.value[1] = 0x1.8p1023;
+  fixture_set(&f, 1, -0x1.8p1023);
+  fixture_set(&f, 2, NAN);
+  const fa_verdict *v = fixture_compare(&f);
+  CHECK(v->n_worst >= 2 && v->worst[0].class_bad && v->worst[0].index[3] == 2);
+  CHECK(!v->worst[1].class_bad && v->worst[1].err == INFINITY && v->worst[1].index[3] == 1);
+  fixture_free(&f);
+}
+
 /* ---- values without bounds ---- */
 
 static void test_exact(void) {
@@ -408,6 +422,7 @@ int main(int argc, char **argv) {
   test_largest_input();
   test_no_statistics();
   test_same_rows();
+  test_worst();
   test_simplest();
   test_names();
   test_exact();

@@ -518,6 +518,32 @@ static void test_added(void) {
   fa_case_free(&c);
 }
 
+/* ---- merged parts ---- */
+
+/* A part that has no weight left: its gradient of LSE may be off by what each product and sum loses that is flushed. */
+static void test_weightless_part(void) {
+  enum { WIDTH = 8 };
+  const fa_profile profile = fa_profile_get("simt-f32", FA_F32);
+  const fa_ref_options opt = {.n_threads = 1, .profile = &profile};
+  fa_tensors in;
+  fa_wants forward = {0}, backward = {0};
+  fa_case c = case_of(
+      "{\"family\":\"merge\",\"dtype\":\"f32\",\"seqlen_q\":1,\"head_dim\":8,\"merge\":{\"parts\":2}}", &in);
+  const fa_tensor *lse = &in.t[FA_T_LSE_PARTS];
+  fa_tensor_set(lse, (int64_t[FA_MAX_RANK]){0}, 0);
+  fa_tensor_set(lse, (int64_t[FA_MAX_RANK]){1}, -5000);
+  REQUIRE(fa_ref_forward(&c.problem, &in, &opt, &forward, NULL) == FA_OK);
+  REQUIRE(fa_ref_backward(&c.problem, &in, NULL, NULL, &forward, &opt, &backward, NULL) == FA_OK);
+  const fa_want *w = &backward.t[FA_T_DLSE_PARTS];
+  REQUIRE(w->n == 2);
+  CHECK_MSG(w->value[1] == 0 && w->accum[1] >= (float)(0x1p-126 * (1 + WIDTH)), "%g, %g", w->value[1],
+            w->accum[1]);
+  fa_wants_free(&forward);
+  fa_wants_free(&backward);
+  fa_tensors_free(&in);
+  fa_case_free(&c);
+}
+
 /* ---- units ---- */
 
 /* The unit of dLSE, of a case whose row `loud` is 1000 if there is one. *most: the largest element. */
@@ -632,6 +658,7 @@ int main(void) {
   test_added();
   test_dlse();
   test_long_dlse();
+  test_weightless_part();
   test_short_rows();
   test_unseen_key();
   return check_done();
