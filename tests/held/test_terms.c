@@ -1,7 +1,8 @@
 /* Terms of the bounds that few data have, each function by itself: a P of which nothing is known, scores that overflow times a scale of 0,
  * queries that are restored after a tile, independent errors of scores and of dP, delta of a stored O and of
  * rounded products, pairs whose dP or dS is beyond its type, a sum of 8-bit
- * products that cancels, sums that reach what f16 holds or are added in memory, rows that round alike, the sizes of Q and dLSE. */
+ * products that cancels, sums that reach what f16 holds or are added in memory, rows that round alike, a merged part
+ * without weight, the sizes of Q and dLSE, and a key that no row sees. */
 #include "ref/attention/outputs.h"
 #include "ref/bounds/backward.h"
 #include "ref/bounds/narrow.h"
