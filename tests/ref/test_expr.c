@@ -232,6 +232,8 @@ static void test_unsure(void) {
   CHECK(k.v == 1.5 && k.e < 1e-5);
   k = at("max(score, 0.5)", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
   CHECK(k.e < 2e-6 && k.derivative_e >= 0.5);
+  k = at("max(score, 0.5)", FA_EXPR_SCORE_MOD, 0.5, 0); /* a tie that nothing can undo */
+  CHECK(k.derivative == 0.5 && k.derivative_e < 1e-6);
   k = at("abs(score - 0.5)", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
   CHECK(k.e < 2e-6 && k.derivative_e >= 1);
   k = at("floor(score * 2)", FA_EXPR_SCORE_MOD, 0.5, 1e-6f);
