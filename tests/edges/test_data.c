@@ -45,6 +45,39 @@ static void test_quantised(void) {
         fa_quantised(FA_I8, -300) == -128);
 }
 
+/* A number beside the middle between two is in doubt on either side of it, and of either sign; one that is divided exactly is not. */
+static void test_doubt(void) {
+  for (int sign = -1; sign <= 1; sign += 2)
+    for (int side = -1; side <= 1; side += 2)
+      CHECK(fa_quantised_doubt(FA_I8, sign * 1.5 * (1 + side * 0x1p-24), 3) == 1);
+  CHECK(fa_quantised_doubt(FA_I8, 1.6, 3) == 0 && fa_quantised_doubt(FA_I8, 2 * (1 + 0x1p-24), 4) == 0);
+}
+
+/* What a call quantises is in doubt by its own sequence's descale, or by those of all that share its memory. */
+static void test_doubt_of_others(void) {
+  static float descale[2] = {4, 4};
+  static fa_case c = {
+      .problem = {.batch = 2,
+                  .heads_q = 1,
+                  .heads_kv = 1,
+                  .quantized = {.present = true, .dtype = FA_I8, .per = FA_PER_HEAD, .quantizes_new = true}}};
+  static fa_tensors set;
+  const fa_tensor stored = {.dtype = FA_F32, .rank = 1, .shape = {1}, .stride = {1}};
+  const int64_t index[FA_MAX_RANK] = {0};
+  set.t[FA_T_K_DESCALE] =
+      (fa_tensor){.dtype = FA_F32, .rank = 2, .shape = {2, 1}, .stride = {1, 1}, .data = (char *)descale};
+  for (int at = 0; at < 8; ++at) {
+    const int own = at & 1, other = at >> 1 & 1;
+    const bool shared = at >> 2;
+    const fa_fill_row row = {.c = &c, .set = &set, .id = FA_T_K_NEW, .b = own};
+    double value = 1.5;
+    c.strides[FA_T_K_NEW].expand[0] = shared;
+    descale[0] = descale[1] = 4, descale[other] = 3; /* 1.5 / 3 is the middle */
+    fa_quantize_row(&row, &stored, index, &value);
+    CHECK_MSG((value != 1.5) == (shared || other == own), "%d: %.9g", at, value);
+  }
+}
+
 /* One number for each query head. */
 static void test_sinks(void) {
   fa_tensors in;
@@ -110,6 +143,53 @@ static void test_descales(void) {
         fa_descale_smallest(&c.problem, &in, FA_T_K) == least);
   CHECK(fa_descale_largest(&c.problem, &in, FA_T_O) == 1 &&
         fa_descale_smallest(&c.problem, &in, FA_T_O) == 1);
+  drop(&c, &in);
+}
+
+/* Keys before a sequence's first have no descale. */
+static void test_descales_of_keys(void) {
+  fa_tensors in;
+  fa_case c = build(
+      "{\"family\":\"kvcache\",\"head_dim\":16,\"seqlen_q\":1,\"seqlen_k\":32,\"kvcache\":{\"len\":[20]},"
+      "\"leftpad_k\":[3],\"quantized\":{\"dtype\":\"i8\",\"descale\":\"token\"}}",
+      &in);
+  for (int64_t s = 0; s < 20; ++s) {
+    const int64_t at[3] = {0, s, 0};
+    CHECK_MSG(isnan(fa_tensor_get(&in.t[FA_T_K_DESCALE], at)) == (s < 3), "key %lld", (long long)s);
+  }
+  drop(&c, &in);
+}
+
+/* A table of angles has the rows that somebody reads. */
+static void test_one_angle(void) {
+  fa_tensors in;
+  fa_case c = build("{\"family\":\"kvcache\",\"head_dim\":16,\"seqlen_q\":1,\"seqlen_k\":32,\"kvcache\":{"
+                    "\"len\":[0],\"new\":1,"
+                    "\"rotary\":{\"dim\":16}}}",
+                    &in);
+  CHECK(in.t[FA_T_ROTARY_COS].shape[0] == 1 && in.t[FA_T_ROTARY_SIN].shape[0] == 1);
+  drop(&c, &in);
+}
+
+/* With one column a step's number is there whole. */
+static void test_narrow_staircase(void) {
+  const int64_t at[4] = {0, 300, 0, 0};
+  fa_tensors in;
+  fa_case c = build(
+      "{\"family\":\"flex\",\"head_dim\":1,\"seqlen_q\":2,\"seqlen_k\":301,\"fill\":\"staircase_up\"}", &in);
+  CHECK_MSG(fa_tensor_get(&in.t[FA_T_K], at) == 300, "%g", fa_tensor_get(&in.t[FA_T_K], at));
+  drop(&c, &in);
+}
+
+/* Lists that are made from a mask later hide no key yet. */
+static void test_one_hot_of_later_lists(void) {
+  const int64_t last[4] = {0, 0, 0, 31};
+  fa_tensors in;
+  fa_case c = build("{\"family\":\"flex\",\"head_dim\":32,\"seqlen_q\":16,\"seqlen_k\":64,\"fill\":\"one_"
+                    "hot\",\"mask_mod\":\"q_idx >= "
+                    "kv_idx\",\"block_sparse\":{\"q_block\":16,\"kv_block\":16,\"from\":\"mask_mod\"}}",
+                    &in);
+  CHECK(fa_tensor_get(&in.t[FA_T_Q], last) != 0);
   drop(&c, &in);
 }
 
@@ -297,10 +377,16 @@ static void test_leaks(void) {
 int main(void) {
   test_types();
   test_quantised();
+  test_doubt();
+  test_doubt_of_others();
   test_sinks();
   test_integers();
   test_tree();
   test_descales();
+  test_descales_of_keys();
+  test_one_angle();
+  test_narrow_staircase();
+  test_one_hot_of_later_lists();
   test_offset();
   test_mixed_descales();
   test_o_scale();

@@ -2,6 +2,7 @@
  * that is given back. */
 #include "cases/tensors/guard.h"
 #include "cases/tensors/safetensors.h"
+#include "cases/vocabulary/problem.h"
 #include "tests/edges/taken.h"
 #include "tests/support/check.h"
 
@@ -272,8 +273,23 @@ static void check_leaks(void) {
   unlink(path);
 }
 
+/* A set in one block begins each buffer behind the last one's guards, however few bytes are over; and as much as a tensor may span
+ * may lie behind its elements. */
+static void check_block(void) {
+  static const int64_t one = 1;
+  fa_tensors set = {0};
+  REQUIRE(fa_tensors_add_padded(&set, FA_T_Q, FA_E4M3, 1, &one, &one, 0, 0, NULL) == FA_OK);
+  CHECK(fa_tensors_block_bytes(&set) == 2 * FA_GUARD_BYTES + FA_BLOCK_ALIGNMENT);
+  CHECK(fa_tensors_add_padded(&set, FA_T_K, FA_E4M3, 1, &one, &one, 0, FA_MAX_SPAN, NULL) == FA_OK);
+  CHECK(set.buffer[FA_T_K].bytes == (size_t)FA_MAX_SPAN + 1 && fa_tensors_block_bytes(&set) == 0);
+  CHECK(fa_tensors_add_padded(&set, FA_T_V, FA_E4M3, 1, &one, &one, 0, FA_MAX_SPAN + 1, NULL) ==
+        FA_ERR_INPUT);
+  fa_tensors_free(&set);
+}
+
 int main(void) {
   check_copies();
+  check_block();
   check_repeated();
   check_dense();
   check_text();
