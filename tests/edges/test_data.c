@@ -146,6 +146,16 @@ static void test_descales(void) {
   drop(&c, &in);
 }
 
+/* Parts without rows have a place too, with a gap between the rows that there are not. */
+static void test_empty_parts(void) {
+  fa_tensors in;
+  fa_case c = build(
+      "{\"family\":\"merge\",\"seqlen_q\":0,\"head_dim\":8,\"strides\":{\"o_parts\":{\"gap\":[0,8,0]}}}",
+      &in);
+  CHECK(in.t[FA_T_O_PARTS].stride[0] == 8);
+  drop(&c, &in);
+}
+
 /* Keys before a sequence's first have no descale. */
 static void test_descales_of_keys(void) {
   fa_tensors in;
@@ -383,6 +393,7 @@ int main(void) {
   test_integers();
   test_tree();
   test_descales();
+  test_empty_parts();
   test_descales_of_keys();
   test_one_angle();
   test_narrow_staircase();
