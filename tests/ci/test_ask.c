@@ -6,9 +6,11 @@
 #include "tests/support/check.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
@@ -22,8 +24,12 @@ void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 
 static long dies_after; /* questions; < 0: never */
 
+static bool slow; /* to answer the first question */
+
 static unsigned runs_nothing(void *self, const fa_problem *p, char *why, size_t size) {
   (void)self, (void)p;
+  if (slow) usleep(50000);
+  slow = false;
   if (dies_after >= 0 && dies_after-- == 0) _exit(1);
   snprintf(why, size, "nothing");
   return 0;
@@ -70,6 +76,31 @@ static void test_answers(void) {
   no_memory = true;
   CHECK(ask(-1, &answers) == FA_ERR_MEMORY);
   no_memory = false;
+  fa_case_list_free(&list);
+}
+
+static void ignore(int signal) {
+  (void)signal;
+}
+
+/* A signal while the answers are waited for does not end the waiting. */
+static void test_signal(void) {
+  const struct sigaction handled = {.sa_handler = ignore};
+  const struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
+  fa_backend backend = fa_backend_ref_f32;
+  fa_tier_answers answers;
+  fa_case c;
+  list = (fa_case_list){0};
+  backend.supports = runs_nothing;
+  s.choice[0].backend = &backend;
+  REQUIRE(fa_case_init(&c) == FA_OK && fa_case_list_push(&list, &c) == FA_OK);
+  REQUIRE(sigaction(SIGALRM, &handled, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+  slow = true;
+  const fa_status status = ask(-1, &answers);
+  slow = false;
+  REQUIRE(setitimer(ITIMER_REAL, &never, NULL) == 0 && status == FA_OK);
+  check_all(&answers, false, -1);
+  fa_tier_forget(&answers);
   fa_case_list_free(&list);
 }
 
@@ -184,6 +215,7 @@ int main(void) {
   cli.as_drawn = true; /* draws are not looked for: a question for each case */
   s = (fa_session){.cli = &cli, .lane = lane, .n_choices = 1};
   test_answers();
+  test_signal();
   test_nothing_new();
   test_gaps();
   test_counts(NULL);

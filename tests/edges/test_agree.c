@@ -50,6 +50,9 @@ static void test_wrong(void) {
   CHECK(agree());
   trial.wrong[0] = false, cpu.verdict[0].worst_ratio = 7; /* a doubt says nothing */
   CHECK(agree());
+  trial.verdict[1] = trial.verdict[0], trial.wrong[1] = true; /* behind the last */
+  cpu.verdict[0].bad = 0;
+  CHECK(agree());
 }
 
 static void test_ratios(void) {

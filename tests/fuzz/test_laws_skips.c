@@ -165,6 +165,7 @@ static const struct {
      "rows of dO share memory"},
     {FA_LAW_BATCH_ALONE, MEMEFF "\"bias\":{\"shape\":[1,1,\"q\",\"k\"],\"grad\":true}}", NULL},
     {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"packed\":\"qkv\"}", NULL},
+    {FA_LAW_MERGE_RANGES, "{\"seqlen_q\":6,\"empty_lse\":\"0\"}", NULL}, /* every row has keys in both */
     {FA_LAW_MERGE_RANGES, MEMEFF CAUSAL "}", "cannot be cut at a key"},
     {FA_LAW_MERGE_RANGES,
      "{\"family\":\"flex\",\"seqlen_q\":6,\"mask\":{\"type\":\"causal\",\"align\":\"top_left\"}}",
