@@ -32,7 +32,8 @@ static fa_judge_machine *machine_of(const fa_judge_function *functions, size_t m
   return m;
 }
 
-/* machine: of three, each of which has its seed. In shares a day asks each of a third of its cases, and of each profile somebody. */
+/* machine: of three, each of which has its seed. In shares a day asks each of a fifth of its cases, and of each profile
+ * somebody; a fifth, so that days four apart, on which sanitizers take part, come to all. */
 static void compare_all(const fa_judge_function *functions, int machine, two_judges *to) {
   static const struct {
     size_t most_bytes;
@@ -41,7 +42,7 @@ static void compare_all(const fa_judge_function *functions, int machine, two_jud
   fa_judge_machine *m = machine_of(functions, of[machine].most_bytes, of[machine].large);
   for (size_t i = 0; i < sizeof drawn / sizeof *drawn; ++i)
     for (int n = 0; n < drawn[i].n && to->wrong == 0; ++n)
-      if (fa_share_of_has(3, n + machine))
+      if (fa_share_of_has(5, n + machine))
         compare_judges_on(drawn[i].profile, (uint64_t)machine + 1, n, m, to);
   fa_judge_machine_host_free(m);
 }
