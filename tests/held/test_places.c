@@ -237,17 +237,19 @@ static void test_pages(void) {
   fa_case_free(&c);
 }
 
+/* Two sequences of latent attention over lists of keys: the most keys, each one's, and the keys of a page. */
+#define LISTS(keys, len, page)                                                                               \
+  "{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"heads_q\":4,\"batch\":2,\"seqlen_k\":" keys                     \
+  ",\"mla\":{\"kv_lora_rank\":128,\"qk_rope_head_dim\":32,\"qk_nope_head_dim\":64},\"kvcache\":{\"len\":[" len    \
+  "],\"page_size\":" page "},\"topk\":{\"k\":64,\"seed\":\"1\"}}"
+
 /* Pages of one key each: an entry of a list is the page's number. */
 static void test_pages_of_one(void) {
   const fa_ref_options opt = {.n_threads = 1};
   fa_tensors in;
   fa_wants out = {0};
   fa_ref_call call;
-  fa_case c =
-      case_of("{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"heads_q\":4,\"batch\":2,\"seqlen_k\":9,\"mla\":{"
-              "\"kv_lora_rank\":128,\"qk_rope_head_dim\":32,\"qk_nope_head_dim\":64},\"kvcache\":{\"len\":["
-              "9,5],\"page_size\":1},\"topk\":{\"k\":64,\"seed\":\"1\"}}",
-              &in);
+  fa_case c = case_of(LISTS("9", "9,5", "1"), &in);
   const fa_tensor *table = &in.t[FA_T_BLOCK_TABLE], *index = &in.t[FA_T_TOPK_INDICES];
   const int64_t at[FA_MAX_RANK] = {1}, third[FA_MAX_RANK] = {1, 3};
   fa_tensor_set(index, at, fa_tensor_get(table, third));
@@ -265,11 +267,7 @@ static void test_times(void) {
   fa_tensors in;
   fa_wants out = {0};
   fa_ref_call call;
-  fa_case c =
-      case_of("{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"heads_q\":4,\"batch\":2,\"seqlen_k\":64,\"mla\":{"
-              "\"kv_lora_rank\":128,\"qk_rope_head_dim\":32,\"qk_nope_head_dim\":64},\"kvcache\":{\"len\":["
-              "64,64],\"page_size\":64},\"topk\":{\"k\":64,\"seed\":\"1\"}}",
-              &in);
+  fa_case c = case_of(LISTS("64", "64,64", "64"), &in);
   const fa_tensor *table = &in.t[FA_T_BLOCK_TABLE], *index = &in.t[FA_T_TOPK_INDICES];
   for (int64_t b = 0; b < 2; ++b)
     for (int64_t n = 0; n < 64; ++n) {

@@ -292,9 +292,10 @@ static void multiply_bytes(const void *) {
   store_global(global_out + t, right ? 1.0f : 0.0f);
 }
 
-static void check_products_of_bytes() {
+/* A kernel that multiplies, with A in shared memory and in registers, and says of every thread whether its part is right. */
+static void check_products_of(fa_simt_kernel multiply) {
   for (from_registers = 0; from_registers < 2; ++from_registers) {
-    const fa_simt_report r = run(multiply_bytes, (uint64_t)from_registers);
+    const fa_simt_report r = run(multiply, (uint64_t)from_registers);
     CHECK_MSG(r.state == FA_SUBJECT_OK, "%s", r.text);
     for (int t = 0; t < N; ++t) CHECK(global_out[t] == 1.0f);
   }
@@ -344,14 +345,6 @@ static void multiply_floats(const void *) {
   store_global(global_out + t, right ? 1.0f : 0.0f);
 }
 
-static void check_products_of_floats() {
-  for (from_registers = 0; from_registers < 2; ++from_registers) {
-    const fa_simt_report r = run(multiply_floats, (uint64_t)from_registers);
-    CHECK_MSG(r.state == FA_SUBJECT_OK, "%s", r.text);
-    for (int t = 0; t < N; ++t) CHECK(global_out[t] == 1.0f);
-  }
-}
-
 static void check_bytes() {
   CHECK(pack4(1.0f, -448.0f, 1e9f, 0x1p-9f, e4m3()) == 0x017efe38u);
   CHECK(pick_bytes(0x33221100u, 0x77665544u, 0x7520u) == 0x77552200u);
@@ -359,8 +352,8 @@ static void check_bytes() {
 
 int main() {
   check_bytes();
-  check_products_of_bytes();
-  check_products_of_floats();
+  check_products_of(multiply_bytes);
+  check_products_of(multiply_floats);
   check_matrices();
   check_copies();
   check_whole_chunks();
