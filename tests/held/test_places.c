@@ -239,9 +239,9 @@ static void test_pages(void) {
 
 /* Two sequences of latent attention over lists of keys: the most keys, each one's, and the keys of a page. */
 #define LISTS(keys, len, page)                                                                               \
-  "{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"heads_q\":4,\"batch\":2,\"seqlen_k\":" keys                     \
-  ",\"mla\":{\"kv_lora_rank\":128,\"qk_rope_head_dim\":32,\"qk_nope_head_dim\":64},\"kvcache\":{\"len\":[" len    \
-  "],\"page_size\":" page "},\"topk\":{\"k\":64,\"seed\":\"1\"}}"
+  "{\"family\":\"kvcache\",\"dtype\":\"bf16\",\"heads_q\":4,\"batch\":2,\"seqlen_k\":" keys                  \
+  ",\"mla\":{\"kv_lora_rank\":128,\"qk_rope_head_dim\":32,\"qk_nope_head_dim\":64},\"kvcache\":{\"len\":"    \
+  "[" len "],\"page_size\":" page "},\"topk\":{\"k\":64,\"seed\":\"1\"}}"
 
 /* Pages of one key each: an entry of a list is the page's number. */
 static void test_pages_of_one(void) {

@@ -101,12 +101,7 @@ FA_DEVICE void hopper_tf32_softmax(typename C::score_tile &s, typename C::output
   if (keys_need_mask<true>(p, t.seq, first_row, min_int(first_row + 64, t.seq.len_q), key0, key0 + C::BN)) {
     hopper_tf32_logits<C>(s, p, t.seq, row, key0 + lane % 4 * 2);
   } else {
-    const float scale = p.scale * p.score_sign;
-    FA_UNROLL
-    for (int n = 0; n < C::BN / 8; ++n) {
-      FA_UNROLL
-      for (int e = 0; e < 4; ++e) s[n][e] *= scale;
-    }
+    scale_scores(s, p.scale * p.score_sign);
   }
   memeff_softmax<C>(s, o, rows);
 }

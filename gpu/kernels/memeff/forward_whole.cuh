@@ -42,12 +42,7 @@ FA_DEVICE void whole_step(typename C::output_tile &o, row_state (&rows)[2], cons
       keys_need_mask<true>(p, t.seq, first_row, min_int(first_row + 16, t.seq.len_q), key0, key0 + C::BN)) {
     make_logits<f32>(s, p, t, row, key);
   } else {
-    const float scale = p.scale * p.score_sign;
-    FA_UNROLL
-    for (int n = 0; n < C::BN / 8; ++n) {
-      FA_UNROLL
-      for (int e = 0; e < 4; ++e) s[n][e] *= scale;
-    }
+    scale_scores(s, p.scale * p.score_sign);
   }
   memeff_softmax<C>(s, o, rows);
   if (p.dropout_linear) drop_linear(s, p, t, row, key0, lane);

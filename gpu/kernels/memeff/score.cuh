@@ -65,6 +65,15 @@ FA_DEVICE int64_t bias_row(const fa_attention_params &p, const memeff_coord &t, 
   return t.batch * p.bias_stride.batch + t.head * p.bias_stride.head + row * p.bias_stride.row;
 }
 
+/* Logits where nothing is masked and there is no bias. */
+template <int N8> FA_DEVICE void scale_scores(float (&s)[N8][4], float scale) {
+  FA_UNROLL
+  for (int n = 0; n < N8; ++n) {
+    FA_UNROLL
+    for (int e = 0; e < 4; ++e) s[n][e] *= scale;
+  }
+}
+
 /* Logits: scaled, with bias, and -inf where masked. row, key: of the lane's element 0, in the sequence. */
 template <class T, int N8>
 FA_DEVICE void make_logits(float (&s)[N8][4], const fa_attention_params &p, const memeff_coord &t, int row,
