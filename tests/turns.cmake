@@ -19,7 +19,7 @@ set(FA_SANITIZED_DAILY case_errors case_file case_hostile case_lines case_memory
 set(FA_SANITIZED_TURN_0 case_files_host case_files_host2 case_files_amax case_files_crossattn case_files_flex case_files_hopper case_files_hopper_cache case_files_kernels case_files_kvcache_large
     case_files_kvcache_mods case_files_mla case_files_quantized case_files_sinks descriptor_forms flex_backward flex_exact flex_forward flex_lists flex_planted
     fuzz_attention fuzz_families fuzz_families_planted fuzz_hopper fuzz_schedule hopper_backward host_backend host_backward host_flash
-    kernel_work kv_kernels wide)
+    kernel_work kv_kernels visible_nan wide)
 # The longest of the others by what they cost, dealt out like cards; then all that are not named.
 set(FA_SANITIZED_DEALT serve probe sample_exact untrusted_rules campaign ref_recorded cli cuda_backend exec2 ref_mixed ref_f32 require shrink
     explain_hypotheses cuda_cli ref_serving laws device_judge recorded two_judges cubin ref_mla waivers ci_runs case_files ref_values report_maps

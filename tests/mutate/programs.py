@@ -34,7 +34,7 @@ def judged(name, backend="host"):
 
 GOLDENS = Program("golden", ("@fa-verify", *GOLDEN))
 KERNELS = tests("p_debug", "flex_exact", "flex_lists", "flex_forward", "flex_backward", "kv_kernels", "cache_steps", "host_kernels", "host_flash",
-                "host_backward", "hopper_backward", "wide", "kernel_eight")
+                "host_backward", "hopper_backward", "visible_nan", "wide", "kernel_eight")
 PLAN = tests("kv", "kv_splits", "fa", "fa_flex", "host_backend")
 HELD = [Program(f"ref_recorded {f}", ("@test_ref_recorded", f)) for f in (*casefiles.RECORDED, "drawn")]
 BY_ITSELF = [judged(f, "ref-f32") for f in casefiles.RECORDED]

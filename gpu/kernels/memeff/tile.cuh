@@ -76,10 +76,13 @@ struct tf32_parts {
   uint32_t big, small;
 };
 
-/* An MMA uses the upper 19 bits; adding half a unit of them first rounds to nearest. */
+/* An MMA uses the upper 19 bits; adding half a unit of them first rounds to nearest. The big part gets it as a number: added to
+ * the bits, it would carry those of a NaN into the sign, and leave a zero. (The small part of a NaN does become zero that way,
+ * and that of infinity, which is a NaN as it is computed.) */
 FA_DEVICE tf32_parts split(float x) {
+  const float power = as_float(float_bits(x) & 0xff800000u); /* of two, below x: 2^11 times half a unit */
   tf32_parts p;
-  p.big = (float_bits(x) + 0x1000u) & 0xffffe000u;
+  p.big = float_bits(x + power * 0x1p-11f) & 0xffffe000u;
   p.small = float_bits(x - as_float(p.big)) + 0x1000u;
   return p;
 }
