@@ -51,10 +51,11 @@ FA_DEVICE void hopper_tf32_pairs(typename C::score_tile &s, typename C::score_ti
 
 /* Adds 64 columns of dQ of a step. */
 template <class C>
-FA_DEVICE void hopper_tf32_add_dq(const fa_memeff_backward_params &p, const memeff_coord &t,
+FA_DEVICE void hopper_tf32_add_dq(const fa_memeff_backward_params &p, memeff_coord t,
                                   const typename C::score_tile &dq, int row0, int first_col, int thread) {
   const int lane = thread % 32, row = row0 + lane % 4 * 2,
             col = first_col + thread % 128 / 32 * 16 + lane / 4 * 2;
+  t.batch = opaque(t.batch);
   float *const to = static_cast<float *>(p.dq) + row_at(p.dq_stride, t, row) + col;
   FA_UNROLL
   for (int n = 0; n < C::BN / 8; ++n) {
@@ -70,9 +71,10 @@ FA_DEVICE void hopper_tf32_add_dq(const fa_memeff_backward_params &p, const meme
 /* One step. slot: of its first tile. */
 template <class C>
 FA_DEVICE void hopper_tf32_step(typename C::key_tile &dk, typename C::key_tile &dv, const fa_memeff_backward_params &p,
-                                const memeff_coord &t, const hopper_tf32_consumer &c, int row0, unsigned step,
+                                const memeff_coord &t, const hopper_tf32_consumer &c, int row0,
                                 pipeline_state<C::SLOTS> &slot) {
   const int thread = c.thread;
+  const auto here = [&] { return opaque(thread); }; /* addresses are made where they are needed: no registers are left */
   const auto nothing = [] {};
   const auto take = [&] { /* waits for the next tile */
     mbarrier_wait(C::full(slot.stage()), slot.phase());
@@ -82,20 +84,20 @@ FA_DEVICE void hopper_tf32_step(typename C::key_tile &dk, typename C::key_tile &
   hopper_tf32_operands<C> a;
   typename C::score_tile s, ds;
   hopper_tf32_products<C, C::D / 8, C::ROW_PANEL, C::PART_BYTES, false>(
-      s, a, take(), hopper_tf32_key_rows<C>(C::k(c.group), thread), nothing);
+      s, a, take(), hopper_tf32_key_rows<C>(C::k(c.group), here()), nothing);
   slot.next();
   hopper_tf32_products<C, C::D / 8, C::ROW_PANEL, C::PART_BYTES, false>(
-      ds, a, take(), hopper_tf32_key_rows<C>(C::v(c.group), thread), give_before);
+      ds, a, take(), hopper_tf32_key_rows<C>(C::v(c.group), here()), give_before);
   wgmma_wait<0>(s);
   pin(ds);
   hopper_release(C::empty(slot.stage()), thread);
   slot.next();
-  hopper_tf32_pairs<C>(s, ds, p, t, c, row0, step);
+  hopper_tf32_pairs<C>(s, ds, p, t, c, row0, slot.n / 4);
   hopper_tf32_products<C, C::BN / 8, C::COL_PANEL, C::PART_BYTES, true>(dv, a, take(), hopper_tf32_weights<C>{s}, nothing);
   slot.next();
   named_sync<128>(1 + c.group); /* all have dQ of the step before */
   hopper_tf32_products<C, C::BN / 8, C::COL_PANEL, C::PART_BYTES, true>(
-      dk, a, take(), hopper_tf32_gradients<C>(ds, C::ds(c.group), thread), give_before);
+      dk, a, take(), hopper_tf32_gradients<C>(ds, C::ds(c.group), here()), give_before);
   slot.next();
   fence_async();
   named_sync<128>(1 + c.group); /* dS is there */
@@ -103,11 +105,11 @@ FA_DEVICE void hopper_tf32_step(typename C::key_tile &dk, typename C::key_tile &
   for (int col = 0; col < C::D; col += 64) {
     typename C::score_tile dq;
     hopper_tf32_products<C, C::KEYS / 8, C::DS_PANEL, C::DS_PART, false>(
-        dq, a, C::ds(c.group), hopper_tf32_key_cols<C>(C::k(c.group), col, thread), [&] {
+        dq, a, C::ds(c.group), hopper_tf32_key_cols<C>(C::k(c.group), col, here()), [&] {
           if (col == 0) give_before();
         });
     wgmma_wait<0>(dq);
-    hopper_tf32_add_dq<C>(p, t, dq, row0, col, thread);
+    hopper_tf32_add_dq<C>(p, t, dq, row0, col, here());
   }
 }
 
@@ -153,10 +155,10 @@ FA_DEVICE void hopper_tf32_backward_consume(const fa_memeff_backward_params &p, 
   pipeline_state<C::SLOTS> slot;
   walk at = steps.first();
   FA_NO_UNROLL
-  for (unsigned step = 0; steps.has(at); ++step, at = next_of(at, steps.blocks)) {
+  for (; steps.has(at); at = next_of(at, steps.blocks)) {
     t.head = at.head;
     if (at.m >= c.blocks.begin && at.m < c.blocks.end)
-      hopper_tf32_step<C>(dk, dv, p, t, c, at.m * C::BN, step, slot);
+      hopper_tf32_step<C>(dk, dv, p, t, c, at.m * C::BN, slot);
     else
       hopper_tf32_pass<C>(slot, thread);
   }
