@@ -18,7 +18,9 @@ FA_DEVICE void hopper_tf32_copy_keys(uint32_t tile, const memeff_rows &from, int
     const int row = i / QUADS, quad = i % QUADS, key = key0 + row;
     const bool exists = key < from.n_rows;
     cp_async16(tile + quad / 8 * C::KEY_PANEL + row * 128 + ((quad % 8 ^ row % 8) << 4),
-               static_cast<const float *>(from.base) + from.first + (exists ? key * from.stride + quad * 4 : 0), exists);
+               static_cast<const float *>(from.base) + from.first +
+                   (exists ? key * from.stride + quad * 4 : 0),
+               exists);
   }
 }
 
@@ -29,21 +31,24 @@ struct hopper_tf32_consumer {
 };
 
 template <class C>
-FA_DEVICE hopper_tf32_consumer hopper_tf32_consumer_of(const fa_attention_params &f, const memeff_coord &t, int key0,
-                                                       int thread) {
+FA_DEVICE hopper_tf32_consumer hopper_tf32_consumer_of(const fa_attention_params &f, const memeff_coord &t,
+                                                       int key0, int thread) {
   const int group = thread / 128, first = key0 + C::KEYS * group;
   hopper_tf32_consumer c = {thread, group, first, first + thread % 128 / 32 * 16 + thread % 32 / 4, {0, 0}};
-  if (first < t.seq.len_k) c.blocks = query_blocks_of_keys<C::BN>(f, t.seq, first, min_int(first + C::KEYS, t.seq.len_k));
+  if (first < t.seq.len_k)
+    c.blocks = query_blocks_of_keys<C::BN>(f, t.seq, first, min_int(first + C::KEYS, t.seq.len_k));
   return c;
 }
 
 /* From raw S and dP to P and dS. */
 template <class C>
-FA_DEVICE void hopper_tf32_pairs(typename C::score_tile &s, typename C::score_tile &dp, const fa_memeff_backward_params &p,
-                                 const memeff_coord &t, const hopper_tf32_consumer &c, int row0, unsigned step) {
+FA_DEVICE void hopper_tf32_pairs(typename C::score_tile &s, typename C::score_tile &dp,
+                                 const fa_memeff_backward_params &p, const memeff_coord &t,
+                                 const hopper_tf32_consumer &c, int row0, unsigned step) {
   const int lane = c.thread % 32, warp_key = c.key - lane / 4, row = row0 + lane % 4 * 2;
   const uint32_t values = C::values(step) + lane % 4 * 8;
-  if (keys_need_mask<true>(p.forward, t.seq, row0, min_int(row0 + C::BN, t.seq.len_q), warp_key, warp_key + 16))
+  if (keys_need_mask<true>(p.forward, t.seq, row0, min_int(row0 + C::BN, t.seq.len_q), warp_key,
+                           warp_key + 16))
     plain_gradients<C, true>(s, dp, p, t, c.key, row, values);
   else
     plain_gradients<C, false>(s, dp, p, t, c.key, row, values);
@@ -70,15 +75,17 @@ FA_DEVICE void hopper_tf32_add_dq(const fa_memeff_backward_params &p, memeff_coo
 
 /* One step. slot: of its first tile. */
 template <class C>
-FA_DEVICE void hopper_tf32_step(typename C::key_tile &dk, typename C::key_tile &dv, const fa_memeff_backward_params &p,
-                                const memeff_coord &t, const hopper_tf32_consumer &c, int row0,
-                                pipeline_state<C::SLOTS> &slot) {
+FA_DEVICE void hopper_tf32_step(typename C::key_tile &dk, typename C::key_tile &dv,
+                                const fa_memeff_backward_params &p, const memeff_coord &t,
+                                const hopper_tf32_consumer &c, int row0, pipeline_state<C::SLOTS> &slot) {
   const int thread = c.thread;
-  const auto here = [&] { return opaque(thread); }; /* addresses are made where they are needed: no registers are left */
+  const auto here = [&] {
+    return opaque(thread);
+  }; /* addresses are made where they are needed: no registers are left */
   const auto nothing = [] {};
   const auto take = [&] { /* waits for the next tile */
-    mbarrier_wait(C::full(slot.stage()), slot.phase());
-    return C::slot(slot.stage());
+                          mbarrier_wait(C::full(slot.stage()), slot.phase());
+                          return C::slot(slot.stage());
   };
   const auto give_before = [&] { hopper_release(C::empty(slot.before().stage()), thread); };
   hopper_tf32_operands<C> a;
@@ -93,7 +100,8 @@ FA_DEVICE void hopper_tf32_step(typename C::key_tile &dk, typename C::key_tile &
   hopper_release(C::empty(slot.stage()), thread);
   slot.next();
   hopper_tf32_pairs<C>(s, ds, p, t, c, row0, slot.n / 4);
-  hopper_tf32_products<C, C::BN / 8, C::COL_PANEL, C::PART_BYTES, true>(dv, a, take(), hopper_tf32_weights<C>{s}, nothing);
+  hopper_tf32_products<C, C::BN / 8, C::COL_PANEL, C::PART_BYTES, true>(dv, a, take(),
+                                                                        hopper_tf32_weights<C>(s), nothing);
   slot.next();
   named_sync<128>(1 + c.group); /* all have dQ of the step before */
   hopper_tf32_products<C, C::BN / 8, C::COL_PANEL, C::PART_BYTES, true>(
@@ -125,8 +133,8 @@ template <class C> FA_DEVICE void hopper_tf32_pass(pipeline_state<C::SLOTS> &slo
 
 /* Stores dK or dV of the group's keys. to: the sequence's first key. */
 template <class C>
-FA_DEVICE void hopper_tf32_store_keys(float *to, int64_t stride, const typename C::key_tile &x, float factor, int key,
-                                      int len_k, int lane) {
+FA_DEVICE void hopper_tf32_store_keys(float *to, int64_t stride, const typename C::key_tile &x, float factor,
+                                      int key, int len_k, int lane) {
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     if (key + 8 * r >= len_k) continue;
@@ -164,10 +172,10 @@ FA_DEVICE void hopper_tf32_backward_consume(const fa_memeff_backward_params &p, 
   }
   wgmma_wait<0>(dk);
   pin(dv);
-  hopper_tf32_store_keys<C>(hopper_tf32_keys_of(p.dk, p.dk_stride, t), p.dk_stride.row, dk, p.scale, c.key, t.seq.len_k,
-                            thread % 32);
-  hopper_tf32_store_keys<C>(hopper_tf32_keys_of(p.dv, p.dv_stride, t), p.dv_stride.row, dv, 1.0f, c.key, t.seq.len_k,
-                            thread % 32);
+  hopper_tf32_store_keys<C>(hopper_tf32_keys_of(p.dk, p.dk_stride, t), p.dk_stride.row, dk, p.scale, c.key,
+                            t.seq.len_k, thread % 32);
+  hopper_tf32_store_keys<C>(hopper_tf32_keys_of(p.dv, p.dv_stride, t), p.dv_stride.row, dv, 1.0f, c.key,
+                            t.seq.len_k, thread % 32);
 }
 
 /* Grid: x over key blocks, y over KV heads, z over the batch. */
@@ -180,8 +188,8 @@ template <class C> FA_DEVICE void hopper_tf32_backward(const fa_memeff_backward_
   clear_masked<C>(p, t, p.dk, p.dk_stride, C::D, key0, 0, thread);
   clear_masked<C>(p, t, p.dv, p.dv_stride, C::D, key0, 0, thread);
   if (key0 >= t.seq.len_k) return;
-  hopper_tf32_steps steps = {query_blocks_of_keys<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k)), t.head,
-                             t.head + f.heads_per_kv};
+  hopper_tf32_steps steps = {query_blocks_of_keys<C::BN>(f, t.seq, key0, min_int(key0 + C::BM, t.seq.len_k)),
+                             t.head, t.head + f.heads_per_kv};
   if (steps.blocks.end <= steps.blocks.begin) steps.end_head = t.head;
   if (thread == 0) hopper_tf32_backward_init_barriers<C>();
   sync_block();

@@ -30,14 +30,14 @@ struct hopper_tf32_source {
   int left; /* rows from the first on */
 };
 
-FA_DEVICE const float *hopper_tf32_source_in(const void *base, const fa_kernel_strides &s, const memeff_coord &t, int row,
-                                             int col) {
+FA_DEVICE const float *hopper_tf32_source_in(const void *base, const fa_kernel_strides &s,
+                                             const memeff_coord &t, int row, int col) {
   return static_cast<const float *>(base) + row_at(s, t, row) + col;
 }
 
 template <class C>
-FA_DEVICE hopper_tf32_source hopper_tf32_source_of(const fa_memeff_backward_params &p, memeff_coord t, const walk &at,
-                                                   const hopper_tf32_share<C> &share) {
+FA_DEVICE hopper_tf32_source hopper_tf32_source_of(const fa_memeff_backward_params &p, memeff_coord t,
+                                                   const walk &at, const hopper_tf32_share<C> &share) {
   const int row = at.m * C::BN + share.row, left = t.seq.len_q - row,
             first = left > 0 ? row : 0; /* a stride that no row follows may be anything */
   t.head = at.head;
@@ -49,7 +49,8 @@ FA_DEVICE hopper_tf32_source hopper_tf32_source_of(const fa_memeff_backward_para
 
 /* Loads the thread's share of a batch of a tensor; zeros behind the last row. load_written and opaque stay where they
  * are: the compiler would have all addresses and loads of a step at once, in registers that are not there. */
-template <class C> FA_DEVICE void hopper_tf32_load(vec4 (&x)[4], const float *from, int64_t stride, int left, int batch) {
+template <class C>
+FA_DEVICE void hopper_tf32_load(vec4 (&x)[4], const float *from, int64_t stride, int left, int batch) {
   constexpr int HALVES = C::D / 64;
   const int row = batch / HALVES * 32;
   FA_UNROLL
@@ -60,9 +61,11 @@ template <class C> FA_DEVICE void hopper_tf32_load(vec4 (&x)[4], const float *fr
 }
 
 template <class C>
-FA_DEVICE void hopper_tf32_store_rows(uint32_t tile, const vec4 (&x)[4], int batch, const hopper_tf32_share<C> &share) {
+FA_DEVICE void hopper_tf32_store_rows(uint32_t tile, const vec4 (&x)[4], int batch,
+                                      const hopper_tf32_share<C> &share) {
   constexpr int HALVES = C::D / 64;
-  const uint32_t to = tile + opaque(share.as_it_is) + batch / HALVES * 32 * 128 + batch % HALVES * 2 * C::ROW_PANEL;
+  const uint32_t to =
+      tile + opaque(share.as_it_is) + batch / HALVES * 32 * 128 + batch % HALVES * 2 * C::ROW_PANEL;
   FA_UNROLL
   for (int e = 0; e < 4; ++e)
     hopper_store_split<C::PART_BYTES>((to ^ e << 5) + e * 256, x[e].x, x[e].y, x[e].z, x[e].w);
@@ -72,7 +75,8 @@ template <class C>
 FA_DEVICE void hopper_tf32_store_transposed(uint32_t tile, const vec4 (&x)[4], int batch,
                                             const hopper_tf32_share<C> &share) {
   constexpr int HALVES = C::D / 64;
-  const uint32_t to = tile + opaque(share.transposed) + batch / HALVES * C::COL_PANEL + batch % HALVES * 64 * 128;
+  const uint32_t to =
+      tile + opaque(share.transposed) + batch / HALVES * C::COL_PANEL + batch % HALVES * 64 * 128;
   hopper_store_split<C::PART_BYTES>(to, x[0].x, x[1].x, x[2].x, x[3].x);
   hopper_store_split<C::PART_BYTES>((to ^ 16) + 128, x[0].y, x[1].y, x[2].y, x[3].y);
   hopper_store_split<C::PART_BYTES>((to ^ 32) + 256, x[0].z, x[1].z, x[2].z, x[3].z);
@@ -81,8 +85,8 @@ FA_DEVICE void hopper_tf32_store_transposed(uint32_t tile, const vec4 (&x)[4], i
 
 /* Loads a batch of one of a step's tiles: of Q, dO, dO, Q. */
 template <class C>
-FA_DEVICE void hopper_tf32_load_of(vec4 (&x)[4], const fa_memeff_backward_params &p, const hopper_tf32_source &from,
-                                   int tile, int batch) {
+FA_DEVICE void hopper_tf32_load_of(vec4 (&x)[4], const fa_memeff_backward_params &p,
+                                   const hopper_tf32_source &from, int tile, int batch) {
   if (tile == 0 || tile == 3)
     hopper_tf32_load<C>(x, from.q, p.forward.q_stride.row, from.left, batch);
   else
@@ -90,7 +94,8 @@ FA_DEVICE void hopper_tf32_load_of(vec4 (&x)[4], const fa_memeff_backward_params
 }
 
 template <class C>
-FA_DEVICE float hopper_tf32_value(const fa_memeff_backward_params &p, memeff_coord t, const walk &at, int thread) {
+FA_DEVICE float hopper_tf32_value(const fa_memeff_backward_params &p, memeff_coord t, const walk &at,
+                                  int thread) {
   t.head = at.head;
   t.batch = opaque(t.batch);
   return load_row_value<C>(p, t, at.m * C::BN, thread);
@@ -116,8 +121,10 @@ FA_DEVICE void hopper_tf32_backward_produce(const fa_memeff_backward_params &p, 
       const int tile = i / C::BATCHES, batch = i % C::BATCHES;
       if (i + 1 == N) {
         at = next_of(at, steps.blocks);
-        if (steps.has(at)) from = hopper_tf32_source_of<C>(p, t, at, share);
-        else from.left = 0; /* nothing is read any more */
+        if (steps.has(at))
+          from = hopper_tf32_source_of<C>(p, t, at, share);
+        else
+          from.left = 0; /* nothing is read any more */
       }
       hopper_tf32_load_of<C>(x[(i + 1) % 2], p, from, (i + 1) % N / C::BATCHES, (i + 1) % C::BATCHES);
       if (batch == 0) mbarrier_wait(C::empty(slot.stage()), slot.phase() ^ 1);
@@ -126,7 +133,8 @@ FA_DEVICE void hopper_tf32_backward_produce(const fa_memeff_backward_params &p, 
       else
         hopper_tf32_store_transposed<C>(C::slot(slot.stage()), x[i % 2], batch, share);
       if (batch + 1 < C::BATCHES) continue;
-      if (tile == 0 && thread < 2 * C::BN) store_shared4(C::values(slot.n / 4) + thread * 4, float_bits(value));
+      if (tile == 0 && thread < 2 * C::BN)
+        store_shared4(C::values(slot.n / 4) + thread * 4, float_bits(value));
       if (i + 1 == N && steps.has(at)) value = hopper_tf32_value<C>(p, t, at, thread);
       fence_async();
       mbarrier_arrive(C::full(slot.stage()));
