@@ -101,6 +101,78 @@ FA_DEVICE float hopper_tf32_value(const fa_memeff_backward_params &p, memeff_coo
   return load_row_value<C>(p, t, at.m * C::BN, thread);
 }
 
+/* Splits a batch once, and stores it both ways. */
+template <class C>
+FA_DEVICE void hopper_tf32_store_both(uint32_t as_it_is, uint32_t transposed, const vec4 (&x)[4], int batch,
+                                      const hopper_tf32_share<C> &share) {
+  constexpr int HALVES = C::D / 64;
+  const uint32_t rows = as_it_is + opaque(share.as_it_is) + batch / HALVES * 32 * 128 +
+                        batch % HALVES * 2 * C::ROW_PANEL,
+                 cols = transposed + opaque(share.transposed) + batch / HALVES * C::COL_PANEL +
+                        batch % HALVES * 64 * 128;
+  tf32_parts y[4][4];
+  FA_UNROLL
+  for (int e = 0; e < 4; ++e) {
+    y[e][0] = split(as_float(x[e].x));
+    y[e][1] = split(as_float(x[e].y));
+    y[e][2] = split(as_float(x[e].z));
+    y[e][3] = split(as_float(x[e].w));
+    const tf32_parts(&z)[4] = y[e];
+    const uint32_t to = (rows ^ e << 5) + e * 256;
+    store_shared16(to, vec4{z[0].big, z[1].big, z[2].big, z[3].big});
+    store_shared16(to + C::PART_BYTES, vec4{z[0].small, z[1].small, z[2].small, z[3].small});
+  }
+  FA_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    const uint32_t to = (cols ^ j << 4) + j * 128;
+    store_shared16(to, vec4{y[0][j].big, y[1][j].big, y[2][j].big, y[3][j].big});
+    store_shared16(to + C::PART_BYTES, vec4{y[0][j].small, y[1][j].small, y[2][j].small, y[3][j].small});
+  }
+}
+
+/* Where there is room for two steps: Q with its transpose, then dO with its. The places in their step stay those of the other way. */
+template <class C>
+FA_DEVICE void hopper_tf32_backward_produce_pairs(const fa_memeff_backward_params &p, const memeff_coord &t,
+                                                  const hopper_tf32_steps &steps, int thread) {
+  constexpr int N = 2 * C::BATCHES;
+  const hopper_tf32_share<C> share(thread);
+  pipeline_state<2> half; /* of the slots */
+  vec4 x[2][4];
+  walk at = steps.first();
+  if (!steps.has(at)) return;
+  float value = hopper_tf32_value<C>(p, t, at, thread);
+  hopper_tf32_source from = hopper_tf32_source_of<C>(p, t, at, share);
+  hopper_tf32_load_of<C>(x[0], p, from, 0, 0);
+  FA_NO_UNROLL
+  while (steps.has(at)) {
+    const int first = 4 * half.stage(), free = half.phase() ^ 1;
+    FA_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const int tile = i / C::BATCHES, batch = i % C::BATCHES, a = first + tile, b = first + 3 - tile;
+      if (i + 1 == N) {
+        at = next_of(at, steps.blocks);
+        if (steps.has(at))
+          from = hopper_tf32_source_of<C>(p, t, at, share);
+        else
+          from.left = 0; /* nothing is read any more */
+      }
+      hopper_tf32_load_of<C>(x[(i + 1) % 2], p, from, (i + 1) % N / C::BATCHES, (i + 1) % C::BATCHES);
+      if (batch == 0) {
+        mbarrier_wait(C::empty(a), free);
+        mbarrier_wait(C::empty(b), free);
+      }
+      hopper_tf32_store_both<C>(C::slot(a), C::slot(b), x[i % 2], batch, share);
+      if (batch + 1 < C::BATCHES) continue;
+      if (tile == 0 && thread < 2 * C::BN) store_shared4(C::values(half.n) + thread * 4, float_bits(value));
+      if (i + 1 == N && steps.has(at)) value = hopper_tf32_value<C>(p, t, at, thread);
+      fence_async();
+      mbarrier_arrive(C::full(a));
+      mbarrier_arrive(C::full(b));
+    }
+    half.next();
+  }
+}
+
 /* While one batch is split and stored, the loads of the next are in flight. */
 template <class C>
 FA_DEVICE void hopper_tf32_backward_produce(const fa_memeff_backward_params &p, const memeff_coord &t,
