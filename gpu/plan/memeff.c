@@ -90,7 +90,8 @@ void fa_memeff_add_dsinks(const fa_call *call, float *delta, fa_kernel_strides d
 }
 
 /* One of f32 for sm_90a, if there is one for the call: it takes its parameters and its grid as the portable one does. */
-static bool find_tf32(const fa_attention *a, const fa_kernel_device *device, fa_plan *out, fa_memeff_kernel *x) {
+static bool find_tf32(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
+                      fa_memeff_kernel *x) {
   if (a->dtype != FA_F32 || fa_attention_is_empty(a)) return false;
   const fa_kernel *k =
       fa_hopper_tf32_backward_find(fa_kernel_wanted(a, out->aligned), a->deterministic, device);
@@ -102,7 +103,8 @@ static bool find_tf32(const fa_attention *a, const fa_kernel_device *device, fa_
 }
 
 /* The kernel that makes all gradients in one pass. False: there is none for this call and device. */
-static bool find_single(const fa_attention *a, const fa_kernel_device *device, fa_plan *out, fa_memeff_kernel *x) {
+static bool find_single(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
+                        fa_memeff_kernel *x) {
   if (find_tf32(a, device, out, x)) return true;
   const fa_memeff_kernel *k =
       a->deterministic ? NULL : fa_memeff_single_find(a->dtype, fa_attention_widest(a));
