@@ -89,11 +89,28 @@ void fa_memeff_add_dsinks(const fa_call *call, float *delta, fa_kernel_strides d
   add(out, k, (int64_t[]){call->a->heads_q, 1, 1}, p);
 }
 
-/* The kernel that makes all gradients in one pass; NULL: there is none for this call and device. */
-static const fa_memeff_kernel *single_pass(const fa_attention *a, const fa_kernel_device *device) {
+/* One of f32 for sm_90a, if there is one for the call: it takes its parameters and its grid as the portable one does. */
+static bool find_tf32(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
+                      fa_memeff_kernel *x) {
+  if (a->dtype != FA_F32 || fa_attention_is_empty(a)) return false;
+  const fa_kernel *k =
+      fa_hopper_tf32_backward_find(fa_kernel_wanted(a, out->aligned), a->deterministic, device);
+  if (!k) return false;
+  *x = (fa_memeff_kernel){FA_ENTRY_OF(k), k->block_m, k->block_cols, k->n_threads, k->shared_bytes};
+  out->name = "hopper_backward";
+  out->is_hopper = true;
+  return true;
+}
+
+/* The kernel that makes all gradients in one pass. False: there is none for this call and device. */
+static bool find_single(const fa_attention *a, const fa_kernel_device *device, fa_plan *out,
+                        fa_memeff_kernel *x) {
+  if (find_tf32(a, device, out, x)) return true;
   const fa_memeff_kernel *k =
       a->deterministic ? NULL : fa_memeff_single_find(a->dtype, fa_attention_widest(a));
-  return k && (!device || k->shared_bytes <= device->max_shared_bytes) ? k : NULL;
+  if (!k || (device && k->shared_bytes > device->max_shared_bytes)) return false;
+  *x = *k;
+  return true;
 }
 
 static void add_passes(const fa_attention *a, const fa_memeff_backward_kernels *k,
@@ -113,11 +130,12 @@ static void add_passes(const fa_attention *a, const fa_memeff_backward_kernels *
 void fa_memeff_plan_backward(const fa_call *call, const fa_kernel_device *device, fa_plan *out) {
   const fa_attention *a = call->a;
   const fa_memeff_backward_kernels *k = fa_memeff_backward_find(a->dtype);
-  const fa_memeff_kernel *single = single_pass(a, device);
+  fa_memeff_kernel found;
   fa_memeff_backward_params *p = fa_plan_params(out, sizeof *p);
   int64_t grid[3];
   out->family = FA_PLAN_MEMEFF;
   out->name = "memeff_backward";
+  const fa_memeff_kernel *single = find_single(a, device, out, &found) ? &found : NULL;
   out->adds_dq = single != NULL;
   fa_memeff_params_fill(a, call->g, p);
   p->forward.aligned = out->aligned;

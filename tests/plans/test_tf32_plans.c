@@ -1,4 +1,4 @@
-/* Which forward calls of f32 are a kernel's for sm_90a, and which a portable one's. */
+/* Which calls of f32 are a kernel's for sm_90a, and which a portable one's. */
 #include "gpu/plan/make.h"
 #include "tests/support/check.h"
 
@@ -109,6 +109,54 @@ static void test(const example *x, const fa_kernel_device *device) {
   if (found && wanted) check_launch(x, &plan);
 }
 
+/* ---- backward ---- */
+
+static void fill_gradients(const example *x, fa_gradients *g) {
+  fa_gradients_init(g);
+  g->d_o = g->dq = g->dk = g->dv = memory;
+  g->do_stride = fa_strides_dense(ROWS, HEADS, x->head_dim_v);
+  g->dq_stride = fa_strides_dense(ROWS, HEADS, x->head_dim);
+  g->dk_stride = fa_strides_dense(KEYS, HEADS / 2, x->head_dim);
+  g->dv_stride = fa_strides_dense(KEYS, HEADS / 2, x->head_dim_v);
+}
+
+/* prepare clears dQ, and the main kernel adds to it. */
+static void check_backward_launches(const char *name, const fa_plan *plan) {
+  const fa_launch *l = &plan->launch[1];
+  CHECK_MSG(plan->is_hopper && plan->adds_dq && strcmp(plan->name, "hopper_backward") == 0,
+            "%s: what the plan says of itself", name);
+  CHECK_MSG(l->grid[0] == 4 && l->grid[1] == HEADS / 2 && l->grid[2] == BATCH, "%s: %u x %u x %u blocks",
+            name, l->grid[0], l->grid[1], l->grid[2]);
+}
+
+static bool plan_backward(const char *name, const fa_attention *a, const fa_gradients *g,
+                          const fa_kernel_device *device, fa_plan *plan) {
+  fa_error err = {""};
+  const fa_call call = {
+      .kind = FA_CALL_BACKWARD, .a = a, .g = g, .n_processors = FA_PLAN_PROCESSORS, .workspace = memory};
+  CHECK_MSG(fa_plan_make(&call, device, plan, &err) == FA_OK, "%s, backward: %s", name, err.text);
+  return plan->n_launches == 2 && strstr(plan->launch[1].kernel.name, "hopper_tf32_backward_") != NULL;
+}
+
+static void test_backward(const example *x, const fa_kernel_device *device) {
+  static fa_plan plan;
+  fa_attention a;
+  fa_gradients g;
+  fill(x, &a);
+  if (a.softcap > 0 || a.alibi_slopes) return; /* there is no backward pass of f32 */
+  fill_gradients(x, &g);
+  const bool wanted = x->is_tf32 && device && device->hopper;
+  const bool found = plan_backward(x->name, &a, &g, device, &plan);
+  CHECK_MSG(found == wanted, "%s: whose the backward pass is", x->name);
+  if (found && wanted) check_backward_launches(x->name, &plan);
+  if (!wanted) return;
+  g.dq = memory + 4;
+  CHECK_MSG(!plan_backward(x->name, &a, &g, device, &plan), "%s: rows of dQ that begin anywhere", x->name);
+  g.dq = memory;
+  a.deterministic = true;
+  CHECK_MSG(!plan_backward(x->name, &a, &g, device, &plan), "%s: dQ in one order", x->name);
+}
+
 int main(void) {
   const fa_kernel_device sm_90a = {.max_shared_bytes = 227 << 10, .hopper = 132},
                          sm_90 = {.max_shared_bytes = 227 << 10};
@@ -116,6 +164,9 @@ int main(void) {
     test(&examples[i], &sm_90a);
     test(&examples[i], &sm_90);
     test(&examples[i], NULL);
+    test_backward(&examples[i], &sm_90a);
+    test_backward(&examples[i], &sm_90);
+    test_backward(&examples[i], NULL);
   }
   return check_done();
 }

@@ -17,8 +17,8 @@
  *
  * Memory
  *   shared_base()               address of the dynamic shared memory
- *   load_shared16, load_shared4, store_shared16, store_shared4
- *                               16 or 4 bytes at a 32-bit shared address
+ *   load_shared16, load_shared8, load_shared4, store_shared16, store_shared4
+ *                               16, 8 or 4 bytes at a 32-bit shared address
  *   load_global<T>, store_global
  *                               T of 2, 4, 8 or 16 bytes, aligned to its size
  *   cp_async16(shared, global, in_range)
@@ -30,6 +30,7 @@
  *   cp_async_commit(), cp_async_wait<N>()
  *                               groups of those copies
  *   atomic_add4(p, v)           p[0..3] += v[0..3], each addition atomic; p 16-byte aligned
+ *   atomic_add2(p, v)           the same for two; p 8-byte aligned
  *   atomic_add(p, x)            the same for one float
  *   atomic_add(p, n)            the same for one uint64_t, which wraps; p 8-byte aligned
  *   atomic_max(p, x)            *p = max(*p, x), atomic; both are 0 or more, or NaN, which is more than any number
@@ -86,6 +87,9 @@ struct e2m1 {}; /* two to a byte */
 
 struct alignas(16) vec4 { /* 8 elements */
   uint32_t x, y, z, w;
+};
+struct alignas(8) vec2 {
+  uint32_t x, y;
 };
 
 } // namespace fa

@@ -61,6 +61,11 @@ FA_DEVICE vec4 load_shared16(uint32_t shared, FA_FROM) {
   __builtin_memcpy(&v, fa_simt_shared(shared, 16, false, FA_AT), 16);
   return v;
 }
+FA_DEVICE vec2 load_shared8(uint32_t shared, FA_FROM) {
+  vec2 v;
+  __builtin_memcpy(&v, fa_simt_shared(shared, 8, false, FA_AT), 8);
+  return v;
+}
 FA_DEVICE uint32_t load_shared4(uint32_t shared, FA_FROM) {
   uint32_t v;
   __builtin_memcpy(&v, fa_simt_shared(shared, 4, false, FA_AT), 4);
@@ -203,6 +208,10 @@ FA_DEVICE uint32_t multiply2(uint32_t x, uint32_t y, f16 t) {
 FA_DEVICE void atomic_add4(float *p, const float (&v)[4], FA_FROM) {
   float *to = static_cast<float *>(fa_simt_global_add(p, 16, false, FA_AT));
   for (int i = 0; i < 4; ++i) fa_add_flushed(to + i, v[i]);
+}
+FA_DEVICE void atomic_add2(float *p, const float (&v)[2], FA_FROM) {
+  float *to = static_cast<float *>(fa_simt_global_add(p, 8, false, FA_AT));
+  for (int i = 0; i < 2; ++i) fa_add_flushed(to + i, v[i]);
 }
 FA_DEVICE void atomic_add(float *p, float x, FA_FROM) {
   fa_add_flushed(static_cast<float *>(fa_simt_global_add(p, 4, false, FA_AT)), x);

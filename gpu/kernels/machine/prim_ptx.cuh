@@ -44,6 +44,11 @@ FA_DEVICE vec4 load_shared16(uint32_t shared) {
                : "memory");
   return v;
 }
+FA_DEVICE vec2 load_shared8(uint32_t shared) {
+  vec2 v;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(shared) : "memory");
+  return v;
+}
 FA_DEVICE uint32_t load_shared4(uint32_t shared) {
   uint32_t v;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(shared) : "memory");
@@ -279,6 +284,15 @@ FA_DEVICE void atomic_add4(float *p, const float (&v)[4]) {
                : "memory");
 #else
   for (int i = 0; i < 4; ++i) atomic_add(p + i, v[i]);
+#endif
+}
+
+FA_DEVICE void atomic_add2(float *p, const float (&v)[2]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "f"(v[0]), "f"(v[1])
+               : "memory");
+#else
+  for (int i = 0; i < 2; ++i) atomic_add(p + i, v[i]);
 #endif
 }
 

@@ -38,7 +38,7 @@
  *   wgmma_rs<TRANS_B>(d, a, b, accumulate, T())           a[4]: registers as mma.sync's a of the warp's rows
  * Of e4m3 elements an MMA is 32 deep, and TRANS 0: the depth is contiguous in both operands. a's registers have four
  * neighbours each: a[0] of row l / 4 and depth 4 (l % 4), a[1] 8 rows on, a[2] and a[3] 16 deeper.
- * Of f32 elements an MMA is 8 deep, multiplies their upper 19 bits (tf32), and has TRANS 0 likewise: N = 64, 128; a[4] as
+ * Of f32 elements an MMA is 8 deep, multiplies their upper 19 bits (tf32), and has TRANS 0 likewise: N = 32, 64, 128; a[4] as
  * mma_tf32 has it.
  *   wgmma_fence()      before the first MMA of a batch if other code wrote its registers
  *   wgmma_commit()     ends a group

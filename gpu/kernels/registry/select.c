@@ -132,6 +132,13 @@ const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int varl
   return find_hopper_backward(&wanted, device);
 }
 
+const fa_kernel *fa_hopper_tf32_backward_find(fa_kernel_ability wanted, int ordered,
+                                              const fa_kernel_device *device) {
+  if (!device || !device->hopper) return NULL;
+  wanted.ordered = ordered;
+  return fa_kernel_first(&fa_kernels_hopper_backward_tf32, FA_STEP_BY_KEYS, &wanted, device);
+}
+
 int fa_hopper_backward_cluster(const fa_kernel *kernel) {
   return kernel->cluster;
 }

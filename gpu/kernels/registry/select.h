@@ -106,6 +106,10 @@ const fa_kernel *fa_hopper_backward_find(fa_kernel_ability wanted, int varlen, i
 const fa_kernel *fa_hopper_flex_backward_find(fa_kernel_ability wanted, int varlen, int ordered,
                                               const fa_kernel_device *device);
 
+/* Of f32: as fa_hopper_tf32_find, and not ordered. It is launched as the single kernel of gpu/kernels/params/memeff_backward.h. */
+const fa_kernel *fa_hopper_tf32_backward_find(fa_kernel_ability wanted, int ordered,
+                                              const fa_kernel_device *device);
+
 /* Blocks of a cluster, side by side in x: 2 of those for head dims above 128, which are compiled for it, and 1 of others. */
 int fa_hopper_backward_cluster(const fa_kernel *kernel);
 
