@@ -9,80 +9,157 @@
 
 namespace fa {
 
-/* The random words of N fours of indices that lie `step` apart; index: the first one. Their rounds are interleaved, and share
- * the keys. */
-template <int N>
-FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], uint64_t seed, uint64_t index, uint64_t step) {
-  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+/* The keys of the ten rounds, which all calls share: in registers of the warp. */
+struct hopper_linear_keys {
+  uint32_t of[10][2];
+};
+FA_DEVICE hopper_linear_keys hopper_linear_keys_of(uint32_t k0, uint32_t k1) {
+  hopper_linear_keys keys;
   FA_UNROLL
-  for (int i = 0; i < N; ++i) {
-    const uint64_t four = (index + i * step) >> 2;
-    words[i][0] = static_cast<uint32_t>(four);
-    words[i][1] = static_cast<uint32_t>(four >> 32);
-    words[i][2] = words[i][3] = 0;
+  for (uint32_t round = 0; round < 10; ++round) {
+    keys.of[round][0] = k0 + round * PHILOX_STEP_0;
+    keys.of[round][1] = k1 + round * PHILOX_STEP_1;
   }
+  return keys;
+}
+FA_DEVICE hopper_linear_keys hopper_linear_load_keys(const fa_attention_params &p) {
+  const uint64_t seed = dropout_seed_of(p);
+  return hopper_linear_keys_of(in_uniform_register(static_cast<uint32_t>(seed)),
+                               in_uniform_register(static_cast<uint32_t>(seed >> 32)));
+}
+/* The same, worked out where they are used rather than kept. */
+FA_DEVICE hopper_linear_keys hopper_linear_recomputed(const hopper_linear_keys &keys) {
+  return hopper_linear_keys_of(static_cast<uint32_t>(opaque(static_cast<int>(keys.of[0][0]))),
+                               static_cast<uint32_t>(opaque(static_cast<int>(keys.of[0][1]))));
+}
+
+/* Of calls whose numbers (a four's index) have the same upper word: that and two zeros are most of what the first rounds mix, so
+ * one product of the first round and one of the second are the same for all of them. z2, z3: what makes z of rounds 2 and 3. */
+struct hopper_linear_upper {
+  uint32_t z2, z3;
+};
+FA_DEVICE hopper_linear_upper hopper_linear_load_upper(const hopper_linear_keys &keys, uint32_t upper) {
+  const uint64_t a = multiply_wide(upper ^ keys.of[0][0], PHILOX_FACTOR_X);
+  return {static_cast<uint32_t>(a >> 32) ^ keys.of[1][1], static_cast<uint32_t>(a) ^ keys.of[2][1]};
+}
+
+/* The random words of N calls, whose rounds are interleaved. words: of each the first has the lower word of its number. */
+template <int N>
+FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], const hopper_linear_keys &keys,
+                                   hopper_linear_upper upper) {
   FA_UNROLL
   for (int round = 0; round < 10; ++round) {
     FA_UNROLL
     for (int i = 0; i < N; ++i) {
       uint32_t(&x)[4] = words[i];
-      philox_mix(x[0], x[1], x[2], x[3], multiply_wide(x[0], PHILOX_FACTOR_X), multiply_wide(x[2], PHILOX_FACTOR_Z), k0, k1);
+      const uint32_t k0 = keys.of[round][0], k1 = keys.of[round][1];
+      if (round == 0) {
+        const uint64_t a = multiply_wide(x[0], PHILOX_FACTOR_X);
+        x[2] = static_cast<uint32_t>(a >> 32) ^ k1;
+        x[3] = static_cast<uint32_t>(a);
+      } else if (round == 1) {
+        const uint64_t b = multiply_wide(x[2], PHILOX_FACTOR_Z);
+        x[0] = static_cast<uint32_t>(b >> 32) ^ k0;
+        x[1] = static_cast<uint32_t>(b);
+        x[2] = x[3] ^ upper.z2;
+      } else {
+        const uint64_t a = multiply_wide(x[0], PHILOX_FACTOR_X), b = multiply_wide(x[2], PHILOX_FACTOR_Z);
+        x[0] = static_cast<uint32_t>(b >> 32) ^ x[1] ^ k0;
+        x[2] = static_cast<uint32_t>(a >> 32) ^ (round == 2 ? upper.z3 : x[3] ^ k1);
+        x[1] = static_cast<uint32_t>(b);
+        x[3] = static_cast<uint32_t>(a);
+      }
     }
-    k0 += PHILOX_STEP_0;
-    k1 += PHILOX_STEP_1;
   }
 }
 
-/* The random words of N times four indices that lie `step` apart. WHOLE: index is a multiple of four, and step is. */
-template <int N, bool WHOLE>
-FA_DEVICE void hopper_linear_words(uint32_t (&words)[N][4], uint64_t seed, uint64_t index, uint64_t step) {
-  hopper_linear_calls<N>(words, seed, index, step);
-  if (WHOLE) return;
-  uint32_t next[N][4];
-  hopper_linear_calls<N>(next, seed, index + 4, step);
+/* The random words of four indices that begin `at` places behind a call's first. */
+FA_DEVICE void hopper_linear_any(uint32_t (&words)[4], const hopper_linear_keys &keys, uint64_t four,
+                                 int at) {
+  const uint64_t seed = static_cast<uint64_t>(keys.of[0][1]) << 32 | keys.of[0][0];
+  uint32_t next[4];
+  philox<10, 1>(words, seed, static_cast<uint32_t>(four), static_cast<uint32_t>(four >> 32), 0, 0);
+  ++four;
+  philox<10, 1>(next, seed, static_cast<uint32_t>(four), static_cast<uint32_t>(four >> 32), 0, 0);
   FA_NO_UNROLL
-  for (int n = static_cast<int>(index & 3); n > 0; --n) {
+  for (; at > 0; --at) {
     FA_UNROLL
-    for (int i = 0; i < N; ++i) {
-      FA_UNROLL
-      for (int k = 0; k < 3; ++k) words[i][k] = words[i][k + 1];
-      words[i][3] = next[i][0];
-      FA_UNROLL
-      for (int k = 0; k < 3; ++k) next[i][k] = next[i][k + 1];
-    }
+    for (int k = 0; k < 3; ++k) words[k] = words[k + 1];
+    words[3] = next[0];
+    FA_UNROLL
+    for (int k = 0; k < 3; ++k) next[k] = next[k + 1];
   }
 }
 
-/* Of N fours, each eight keys behind the one before, what is kept: bit n + 16 e of pairs[i] is that of key 8 n + 2 i + e. */
-template <int N, bool WHOLE>
-FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const fa_attention_params &p, uint64_t index) {
-  constexpr int AT_ONCE = WHOLE ? 2 : 1;
-  const uint64_t seed = dropout_seed_of(p);
-  pairs[0] = pairs[1] = 0;
+/* Where all rows of a call begin within a four. */
+FA_DEVICE int hopper_linear_phase(const fa_attention_params &p) {
+  return static_cast<int>(dropout_offset_of(p) & 3);
+}
+
+/* What a lane keeps for a row of keys. four: the number of its first call; its calls are of the even or the odd fours of one of its
+ * two rows, since four lanes that have the same two rows share their calls. */
+struct hopper_linear_row {
+  hopper_linear_keys keys;
+  uint64_t four;
+};
+/* row: the lane's first. */
+FA_DEVICE hopper_linear_row hopper_linear_begin(const fa_attention_params &p, int batch, int head, int row,
+                                                int lane) {
+  const uint64_t first = linear_head(p, batch, head) +
+                         static_cast<uint64_t>(row + (lane & 2) * 4) * static_cast<uint64_t>(p.seqlen_k);
+  return {hopper_linear_load_keys(p), (first >> 2) + static_cast<uint64_t>(lane & 1)};
+}
+
+/* Sets the bits of pairs[i] that say whether keys 2 i and 2 i + 1 of a four are kept: those of bit, and 16 above. */
+FA_DEVICE void hopper_linear_take(uint32_t (&pairs)[2], const uint32_t (&words)[4], uint32_t limit,
+                                  uint32_t bit) {
+  FA_UNROLL
+  for (int k = 0; k < 4; ++k) or_if_at_least(pairs[k / 2], bit << 16 * (k % 2), words[k], limit);
+}
+
+/* Of N fours, each eight keys behind the one before, what is kept: bit N - 1 - n + 16 e of pairs[i] is that of key 8 n + 2 i + e.
+ * four: the first call's number. AT_ONCE: calls whose rounds are interleaved. */
+template <int N, int AT_ONCE>
+FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const hopper_linear_keys &keys, uint64_t four,
+                                   uint32_t limit) {
+  const hopper_linear_upper upper = hopper_linear_load_upper(keys, static_cast<uint32_t>(four >> 32));
   FA_NO_UNROLL
   for (int n = 0; n < N; n += AT_ONCE) {
     uint32_t words[AT_ONCE][4];
-    hopper_linear_words<AT_ONCE, WHOLE>(words, seed, index + 8 * n, 8);
     FA_UNROLL
-    for (int i = 0; i < 4 * AT_ONCE; ++i)
-      if (words[i / 4][i % 4] >= p.dropout_limit) pairs[i % 4 / 2] |= 1u << (n + i / 4 + 16 * (i % 2));
+    for (int i = 0; i < AT_ONCE; ++i)
+      words[i][0] = static_cast<uint32_t>(four) + static_cast<uint32_t>(2 * (n + i));
+    hopper_linear_calls<AT_ONCE>(words, keys, upper);
+    FA_UNROLL
+    for (int i = 0; i < 2; ++i) pairs[i] <<= AT_ONCE;
+    FA_UNROLL
+    for (int i = 0; i < AT_ONCE; ++i) hopper_linear_take(pairs, words[i], limit, 1u << (AT_ONCE - 1 - i));
+  }
+}
+/* The same where rows do not begin with a four, or numbers have several upper words. */
+template <int N>
+FA_DEVICE void hopper_linear_any_pairs(uint32_t (&pairs)[2], const hopper_linear_keys &keys, uint64_t four,
+                                       int phase, uint32_t limit) {
+  FA_NO_UNROLL
+  for (int n = 0; n < N; ++n) {
+    uint32_t words[4];
+    hopper_linear_any(words, keys, four + static_cast<uint64_t>(2 * n), phase);
+    hopper_linear_take(pairs, words, limit, 1u << (N - 1 - n));
   }
 }
 
-/* Which pairs of a warp's 16 rows x 8 N8 keys are kept, in the layout of a tile's accumulators: bit n + 16 e of kept[r] is that
- * of row l/4 + 8 r and key 8 n + l%4 * 2 + e. row: the lane's first; key0: the tile's first. Four lanes that have the same
- * two rows share their calls: each makes the even or the odd fours of one row. */
-template <int N8>
-FA_DEVICE void hopper_linear_kept(uint32_t (&kept)[2], const fa_attention_params &p, int batch, int head, int row,
-                                  int key0, int lane) {
-  const uint64_t keys = static_cast<uint64_t>(p.seqlen_k);
-  const uint64_t own = linear_head(p, batch, head) + static_cast<uint64_t>(row + (lane & 2) * 4) * keys +
-                       static_cast<uint64_t>(key0 + lane % 2 * 4);
-  uint32_t pairs[2];
-  if ((own & 3) == 0)
-    hopper_linear_pairs<N8, true>(pairs, p, own);
+/* Which pairs of a warp's 16 rows x 8 N8 keys are kept, in the layout of a tile's accumulators: bit N8 - 1 - n + 16 e of kept[r] is
+ * that of row l/4 + 8 r and key 8 n + l%4 * 2 + e. key0: the tile's first. */
+template <int N8, int AT_ONCE>
+FA_DEVICE void hopper_linear_kept(uint32_t (&kept)[2], const fa_attention_params &p,
+                                  const hopper_linear_row &row, int key0, int lane) {
+  const uint64_t four = row.four + static_cast<uint64_t>(key0 / 4);
+  const int phase = hopper_linear_phase(p);
+  uint32_t pairs[2] = {0, 0};
+  if (any_lane(phase != 0 || static_cast<uint32_t>(four) > 0xffffffffu - 2 * N8))
+    hopper_linear_any_pairs<N8>(pairs, row.keys, four, phase, p.dropout_limit);
   else
-    hopper_linear_pairs<N8, false>(pairs, p, own);
+    hopper_linear_pairs<N8, AT_ONCE>(pairs, row.keys, four, p.dropout_limit);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int from = (lane & ~3) + 2 * r + lane % 4 / 2;
@@ -91,9 +168,9 @@ FA_DEVICE void hopper_linear_kept(uint32_t (&kept)[2], const fa_attention_params
   }
 }
 
-/* All bits of a half that is kept, of tile n of a row. */
+/* All bits of a half that is kept, of tile n of a row of 16. */
 FA_DEVICE uint32_t hopper_linear_halves(uint32_t kept, int n) {
-  return n < 8 ? spread_tops(kept << (7 - n % 8), 0, 2) : spread_tops(kept << (7 - n % 8), 1, 3);
+  return n < 8 ? spread_tops(kept << n % 8, 1, 3) : spread_tops(kept << n % 8, 0, 2);
 }
 
 } // namespace fa

@@ -15,8 +15,8 @@
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
 
 #include "gpu/kernels/hopper/linear.cuh"
-#include "gpu/kernels/parts/dropout.cuh"
 #include "gpu/kernels/hopper_backward/scores.cuh"
+#include "gpu/kernels/parts/dropout.cuh"
 
 namespace fa {
 
@@ -29,7 +29,8 @@ enum : uint32_t { HOPPER_TOPS = 0x80808080u }; /* the upper bit of each byte */
 /* The upper bit of each byte says whether that of x is at most that of limits, which has the same byte four times; the other
  * bits say nothing. */
 FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
-  const uint32_t low = (limits | HOPPER_TOPS) - (x & ~HOPPER_TOPS); /* the comparison of the lower seven bits */
+  const uint32_t low =
+      (limits | HOPPER_TOPS) - (x & ~HOPPER_TOPS); /* the comparison of the lower seven bits */
   return (limits & ~x) | (~(x ^ limits) & low);
 }
 
@@ -38,8 +39,8 @@ FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
  * counters whose rounds are interleaved. ROUNDS, UNROLLED: how many rounds, and how many iterations of
  * AT_ONCE counters, are unrolled; each takes registers. */
 template <int AT_ONCE, int ROUNDS, int UNROLLED>
-FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &f, dropout_head head, int row16,
-                                int key32) {
+FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &f, dropout_head head,
+                                int row16, int key32) {
   const uint32_t limits = (f.dropout_limit & 0xff) * 0x01010101u;
   bits[0] = bits[1] = 0;
   FA_UNROLL_BY(UNROLLED)
@@ -102,41 +103,65 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropo
 }
 
 /* What linear dropout keeps of 64 rows and 32 keys, of which a lane works out four keys, lane/4, of the rows 8 n + lane%4 * 2 + e: in
- * pieces[j] the bits of key j of them, as the words of consumers have them for r = 0. */
-template <int AT_ONCE, bool WHOLE>
-FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const fa_attention_params &f, uint64_t index) {
-  const uint64_t keys = static_cast<uint64_t>(f.seqlen_k);
-  FA_UNROLL
-  for (int j = 0; j < 4; ++j) pieces[j] = 0;
+ * pieces[j] the bits of key j of them, as the words of consumers have them for r = 0. four: the number of the first row's call;
+ * apart: what the next row's is more. Here it has the same upper word as the others, and rows begin with a four. */
+template <int AT_ONCE, bool KEPT>
+FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_keys &keys, uint64_t four,
+                                    uint32_t apart, uint32_t limit) {
+  const hopper_linear_upper upper = hopper_linear_load_upper(keys, static_cast<uint32_t>(four >> 32));
   FA_NO_UNROLL
-  for (int i = 0; i < 16; i += AT_ONCE) { /* row 8 n + e, i = 2 n + e */
-    const uint64_t seed = dropout_seed_of(f); /* again: there is no register to keep it in */
-    uint32_t words[AT_ONCE][4];
-    hopper_linear_words<AT_ONCE, WHOLE>(words, seed, index + static_cast<uint64_t>(i / 2 * 8 + i % 2) * keys, keys);
+  for (int row = 48; row >= 0; row -= 16) { /* 16 of them; the bits of the last ones move as others come */
     FA_UNROLL
-    for (int k = 0; k < AT_ONCE; ++k) {
-      const int n = i / 2, e = AT_ONCE == 2 ? k : i % 2;
+    for (int j = 0; j < 4; ++j) pieces[j] >>= 2;
+    FA_UNROLL_BY(AT_ONCE == 4 ? 2 : 1)
+    for (int first = 0; first < 4; first += AT_ONCE) { /* row 8 n + e, first + i = 2 n + e */
+      uint32_t words[AT_ONCE][4];
       FA_UNROLL
-      for (int j = 0; j < 4; ++j)
-        if (words[k][j] >= f.dropout_limit) pieces[j] |= 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2);
+      for (int i = 0; i < AT_ONCE; ++i)
+        words[i][0] =
+            static_cast<uint32_t>(four) + static_cast<uint32_t>(row + (first + i) / 2 * 8 + i % 2) * apart;
+      hopper_linear_calls<AT_ONCE>(words, KEPT ? keys : hopper_linear_recomputed(keys), upper);
+      FA_UNROLL
+      for (int i = 0; i < AT_ONCE; ++i) {
+        FA_UNROLL
+        for (int j = 0; j < 4; ++j)
+          or_if_at_least(pieces[j], 1u << hopper_drop_bit((first + i) / 2, 0, i % 2), words[i][j], limit);
+      }
     }
   }
 }
+/* The same of any numbers. */
+FA_DEVICE void hopper_linear_any_pieces(uint32_t (&pieces)[4], const hopper_linear_keys &keys, uint64_t four,
+                                        uint32_t apart, int phase, uint32_t limit) {
+  FA_NO_UNROLL
+  for (int i = 0; i < 16; ++i) { /* row 8 n + e, i = 2 n + e */
+    const int n = i / 2, e = i % 2;
+    uint32_t words[4];
+    hopper_linear_any(words, keys, four + static_cast<uint64_t>(8 * n + e) * apart, phase);
+    FA_UNROLL
+    for (int j = 0; j < 4; ++j)
+      or_if_at_least(pieces[j], 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2), words[j], limit);
+  }
+}
 
-/* The words of the two warps that hold them. AT_ONCE: calls whose rounds are interleaved. A consumer's keys are 8 apart, so that two lanes have half of a word each. row0,
+/* The words of the two warps that hold them. A consumer's keys are 8 apart, so that two lanes have half of a word each. row0,
  * key0: the first ones. to: as in hopper_drop_store. */
-template <int AT_ONCE>
-FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f, int batch, int head, int row0,
-                                       int key0, int lane) {
+template <int AT_ONCE, bool KEPT>
+FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f, int batch, int head,
+                                       int row0, int key0, int lane) {
   const int four = lane / 4, column = lane % 4;
-  const uint64_t index =
-      linear_head(f, batch, head) +
-      static_cast<uint64_t>(row0 + 2 * column) * static_cast<uint64_t>(f.seqlen_k) + static_cast<uint64_t>(key0 + 4 * four);
-  uint32_t pieces[4];
-  if ((index & 3) == 0)
-    hopper_linear_pieces<AT_ONCE, true>(pieces, f, index);
+  const uint32_t apart = static_cast<uint32_t>(f.seqlen_k) / 4;
+  const uint64_t number = (linear_head(f, batch, head) >> 2) +
+                          static_cast<uint64_t>(row0 + 2 * column) * apart +
+                          static_cast<uint64_t>(key0 / 4 + four);
+  const int phase = hopper_linear_phase(f);
+  const hopper_linear_keys keys =
+      hopper_linear_load_keys(f); /* again: there are no registers to keep them in */
+  uint32_t pieces[4] = {0, 0, 0, 0};
+  if (any_lane(phase != 0 || (number + 63ull * apart) >> 32 != number >> 32))
+    hopper_linear_any_pieces(pieces, keys, number, apart, phase, f.dropout_limit);
   else
-    hopper_linear_pieces<1, false>(pieces, f, index);
+    hopper_linear_pieces<AT_ONCE, KEPT>(pieces, keys, number, apart, f.dropout_limit);
   const bool second = four / 2 % 2; /* r = 1 */
   FA_UNROLL
   for (int i = 0; i < 2; ++i) {
@@ -161,12 +186,13 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS) {
     const uint32_t to = shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256;
     if constexpr (C::LINEAR)
-      hopper_drop_linear_keys<C::DROP_UNROLLED ? 2 : 1>(
+      hopper_drop_linear_keys<C::DROP_UNROLLED ? 4 : 2, C::DROP_UNROLLED>(
           to, p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(block) * C::BM,
-          key_block * C::BN + 32 * i, opaque(thread) % 32);
+          key_block * C::BN + 32 * i, opaque(thread) & 31); /* as in hopper_store_group_ds */
     else
       hopper_drop_keys<C>(
-          to, p.forward, dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
+          to, p.forward,
+          dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
           opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
   }
   mbarrier_arrive(bar::drop_full(pipe.stage()));
@@ -183,8 +209,7 @@ template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params 
     FA_NO_UNROLL
     for (int block = hopper_load_key_tile<C>(p, keys.block(p)).blocks.begin;
          block < hopper_load_key_tile<C>(p, opaque(keys.block(p))).blocks.end; ++block) {
-      hopper_drop_step<C>(p, pipe, keys.block(p), hopper_first_head<C>(p) + opaque(n),
-                          block, opaque(thread));
+      hopper_drop_step<C>(p, pipe, keys.block(p), hopper_first_head<C>(p) + opaque(n), block, opaque(thread));
       pipe.next();
     }
   }
@@ -202,14 +227,15 @@ template <class C> FA_DEVICE void hopper_drop_p(uint32_t (&p_frag)[C::BM / 16][4
   for (int n = 0; n < C::BM / 8; ++n) {
     FA_UNROLL
     for (int r = 0; r < 2; ++r) /* the bit is shifted to the top of its bytes */
-      p_frag[n / 2][n % 2 * 2 + r] &= spread_tops(kept << (7 - hopper_drop_bit(n, r, 0) % 8), n % 2, 2 + n % 2);
+      p_frag[n / 2][n % 2 * 2 + r] &=
+          spread_tops(kept << (7 - hopper_drop_bit(n, r, 0) % 8), n % 2, 2 + n % 2);
   }
 }
 
 /* dp -> dS, like hopper_compute_ds. */
 template <class C>
 FA_DEVICE void hopper_drop_ds(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4], uint32_t rows,
-                                     float dropout_scale, uint32_t kept) {
+                              float dropout_scale, uint32_t kept) {
   hopper_update_pairs<C>(dp, rows, [&](float &x, float delta, int n, int r, int e) {
     const float g = fmaf(x, dropout_scale, -delta);
     x = p[n][2 * r + e] * (kept >> hopper_drop_bit(n, r, e) & 1 ? g : -delta);

@@ -39,6 +39,9 @@ FA_DEVICE uint64_t multiply_wide(uint32_t a, uint32_t b) {
   asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
   return product;
 }
+FA_DEVICE void or_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit) {
+  asm("{ .reg .pred is; setp.ge.u32 is, %2, %3; @is or.b32 %0, %0, %1; }" : "+r"(to) : "r"(bits), "r"(x), "r"(limit));
+}
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3])
