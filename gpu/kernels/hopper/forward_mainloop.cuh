@@ -216,9 +216,8 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   if constexpr (C::LINEAR)
     linear = hopper_linear_begin(p, work.batch, work.head, row0 + score_row<C>(c.thread, 0), c.thread % 32);
   const auto drop = [&](int key_block) { /* while products are on their way */
-                                         if constexpr (C::LINEAR)
-                                           hopper_linear_kept<C::BN / 8, C::GROUPS == 3 ? 2 : 4>(
-                                               kept, p, linear, key_block * C::BN, opaque(c.thread) % 32);
+    if constexpr (C::LINEAR)
+      hopper_linear_kept<C::BN / 8, C::GROUPS == 3 ? 2 : 4>(kept, p, linear, key_block * C::BN, opaque(c.thread) % 32);
   };
 
   FA_NO_UNROLL
@@ -241,8 +240,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   hopper_shifts<C>(s[0], shift, rescale, rows, p, {});
   FA_UNROLL
   for (int r = 0; r < 2; ++r) hopper_row_exp<C>(s[0], r, shift, rescale, rows, p, {});
-  hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0,
-                      kept);
+  hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0, kept);
   k.next();
   if (C::BY_ROW && i > begin) mbarrier_wait(bar::k_full(k.stage()), k.phase());
 
@@ -273,8 +271,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     hopper_rescale<C>(o, rescale);
     if (!C::BY_ROW) hopper_row_exp<C>(s[0], 0, shift, rescale, rows, p, {});
     hopper_row_exp<C>(s[0], 1, shift, rescale, rows, p, {});
-    hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0,
-                        kept);
+    hopper_convert_p<C>(p_frag, s[0], p, work, row0, block.tile * C::BN, C::DROPOUT ? opaque(c.thread) : 0, kept);
   }
   const pipeline_state<C::STAGES> v = k.before();
   hopper_issue_pv<C>(o, p_frag, d, v);
