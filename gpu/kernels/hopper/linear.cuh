@@ -27,6 +27,15 @@ FA_DEVICE hopper_linear_keys hopper_linear_load_keys(const fa_attention_params &
   return hopper_linear_keys_of(in_uniform_register(static_cast<uint32_t>(seed)),
                                in_uniform_register(static_cast<uint32_t>(seed >> 32)));
 }
+/* The same, each in a register of the warp from here on: else a loop would work all of them out again. */
+FA_DEVICE hopper_linear_keys hopper_linear_held(hopper_linear_keys keys) {
+  FA_UNROLL
+  for (int round = 0; round < 10; ++round) {
+    FA_UNROLL
+    for (int i = 0; i < 2; ++i) keys.of[round][i] = in_uniform_register(keys.of[round][i]);
+  }
+  return keys;
+}
 /* The same, worked out where they are used rather than kept. */
 FA_DEVICE hopper_linear_keys hopper_linear_recomputed(const hopper_linear_keys &keys) {
   return hopper_linear_keys_of(static_cast<uint32_t>(opaque(static_cast<int>(keys.of[0][0]))),
@@ -75,7 +84,7 @@ FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], const hopper_linear_
 
 /* The random words of four indices that begin `at` places behind a call's first. */
 FA_DEVICE void hopper_linear_any(uint32_t (&words)[4], const hopper_linear_keys &keys, uint64_t four,
-                                 int at) {
+                                 uint32_t at) {
   const uint64_t seed = static_cast<uint64_t>(keys.of[0][1]) << 32 | keys.of[0][0];
   uint32_t next[4];
   philox<10, 1>(words, seed, static_cast<uint32_t>(four), static_cast<uint32_t>(four >> 32), 0, 0);
@@ -92,14 +101,15 @@ FA_DEVICE void hopper_linear_any(uint32_t (&words)[4], const hopper_linear_keys 
 }
 
 /* Where all rows of a call begin within a four. */
-FA_DEVICE int hopper_linear_phase(const fa_attention_params &p) {
-  return static_cast<int>(dropout_offset_of(p) & 3);
+FA_DEVICE uint32_t hopper_linear_phase(const fa_attention_params &p) {
+  return static_cast<uint32_t>(dropout_offset_of(p)) & 3;
 }
 
 /* What a lane keeps for a row of keys. four: the number of its first call; its calls are of the even or the odd fours of one of its
  * two rows, since four lanes that have the same two rows share their calls. */
 struct hopper_linear_row {
   hopper_linear_keys keys;
+  uint32_t phase; /* as hopper_linear_phase has it, in a register of the warp */
   uint64_t four;
 };
 /* row: the lane's first. */
@@ -107,7 +117,8 @@ FA_DEVICE hopper_linear_row hopper_linear_begin(const fa_attention_params &p, in
                                                 int lane) {
   const uint64_t first = linear_head(p, batch, head) +
                          static_cast<uint64_t>(row + (lane & 2) * 4) * static_cast<uint64_t>(p.seqlen_k);
-  return {hopper_linear_load_keys(p), (first >> 2) + static_cast<uint64_t>(lane & 1)};
+  return {hopper_linear_held(hopper_linear_load_keys(p)), in_uniform_register(hopper_linear_phase(p)),
+          (first >> 2) + static_cast<uint64_t>(lane & 1)};
 }
 
 /* Sets the bits of pairs[i] that say whether keys 2 i and 2 i + 1 of a four are kept: those of bit, and 16 above. */
@@ -139,7 +150,7 @@ FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const hopper_linear_key
 /* The same where rows do not begin with a four, or numbers have several upper words. */
 template <int N>
 FA_DEVICE void hopper_linear_any_pairs(uint32_t (&pairs)[2], const hopper_linear_keys &keys, uint64_t four,
-                                       int phase, uint32_t limit) {
+                                       uint32_t phase, uint32_t limit) {
   FA_NO_UNROLL
   for (int n = 0; n < N; ++n) {
     uint32_t words[4];
@@ -154,10 +165,9 @@ template <int N8, int AT_ONCE>
 FA_DEVICE void hopper_linear_kept(uint32_t (&kept)[2], const fa_attention_params &p,
                                   const hopper_linear_row &row, int key0, int lane) {
   const uint64_t four = row.four + static_cast<uint64_t>(key0 / 4);
-  const int phase = hopper_linear_phase(p);
   uint32_t pairs[2] = {0, 0};
-  if (any_lane(phase != 0 || static_cast<uint32_t>(four) > 0xffffffffu - 2 * N8))
-    hopper_linear_any_pairs<N8>(pairs, row.keys, four, phase, p.dropout_limit);
+  if (any_lane(row.phase != 0 || static_cast<uint32_t>(four) > 0xffffffffu - 2 * N8))
+    hopper_linear_any_pairs<N8>(pairs, row.keys, four, row.phase, p.dropout_limit);
   else
     hopper_linear_pairs<N8, AT_ONCE>(pairs, row.keys, four, p.dropout_limit);
   FA_UNROLL

@@ -132,7 +132,7 @@ FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_k
 }
 /* The same of any numbers. */
 FA_DEVICE void hopper_linear_any_pieces(uint32_t (&pieces)[4], const hopper_linear_keys &keys, uint64_t four,
-                                        uint32_t apart, int phase, uint32_t limit) {
+                                        uint32_t apart, uint32_t phase, uint32_t limit) {
   FA_NO_UNROLL
   for (int i = 0; i < 16; ++i) { /* row 8 n + e, i = 2 n + e */
     const int n = i / 2, e = i % 2;
@@ -154,7 +154,7 @@ FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f
   const uint64_t number = (linear_head(f, batch, head) >> 2) +
                           static_cast<uint64_t>(row0 + 2 * column) * apart +
                           static_cast<uint64_t>(key0 / 4 + four);
-  const int phase = hopper_linear_phase(f);
+  const uint32_t phase = hopper_linear_phase(f);
   const hopper_linear_keys keys =
       hopper_linear_load_keys(f); /* again: there are no registers to keep them in */
   uint32_t pieces[4] = {0, 0, 0, 0};
