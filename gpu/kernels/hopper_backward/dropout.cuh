@@ -15,8 +15,8 @@
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_DROPOUT_CUH
 
 #include "gpu/kernels/hopper/linear.cuh"
-#include "gpu/kernels/hopper_backward/scores.cuh"
 #include "gpu/kernels/parts/dropout.cuh"
+#include "gpu/kernels/hopper_backward/scores.cuh"
 
 namespace fa {
 
@@ -29,8 +29,7 @@ enum : uint32_t { HOPPER_TOPS = 0x80808080u }; /* the upper bit of each byte */
 /* The upper bit of each byte says whether that of x is at most that of limits, which has the same byte four times; the other
  * bits say nothing. */
 FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
-  const uint32_t low =
-      (limits | HOPPER_TOPS) - (x & ~HOPPER_TOPS); /* the comparison of the lower seven bits */
+  const uint32_t low = (limits | HOPPER_TOPS) - (x & ~HOPPER_TOPS); /* the comparison of the lower seven bits */
   return (limits & ~x) | (~(x ^ limits) & low);
 }
 
@@ -39,8 +38,8 @@ FA_DEVICE uint32_t bytes_within(uint32_t x, uint32_t limits) {
  * counters whose rounds are interleaved. ROUNDS, UNROLLED: how many rounds, and how many iterations of
  * AT_ONCE counters, are unrolled; each takes registers. */
 template <int AT_ONCE, int ROUNDS, int UNROLLED>
-FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &f, dropout_head head,
-                                int row16, int key32) {
+FA_DEVICE void hopper_drop_bits(uint32_t (&bits)[2], const fa_attention_params &f, dropout_head head, int row16,
+                                int key32) {
   const uint32_t limits = (f.dropout_limit & 0xff) * 0x01010101u;
   bits[0] = bits[1] = 0;
   FA_UNROLL_BY(UNROLLED)
@@ -191,8 +190,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
           key_block * C::BN + 32 * i, opaque(thread) & 31); /* as in hopper_store_group_ds */
     else
       hopper_drop_keys<C>(
-          to, p.forward,
-          dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
+          to, p.forward, dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
           opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
   }
   mbarrier_arrive(bar::drop_full(pipe.stage()));
@@ -209,7 +207,8 @@ template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params 
     FA_NO_UNROLL
     for (int block = hopper_load_key_tile<C>(p, keys.block(p)).blocks.begin;
          block < hopper_load_key_tile<C>(p, opaque(keys.block(p))).blocks.end; ++block) {
-      hopper_drop_step<C>(p, pipe, keys.block(p), hopper_first_head<C>(p) + opaque(n), block, opaque(thread));
+      hopper_drop_step<C>(p, pipe, keys.block(p), hopper_first_head<C>(p) + opaque(n),
+                          block, opaque(thread));
       pipe.next();
     }
   }
@@ -227,15 +226,14 @@ template <class C> FA_DEVICE void hopper_drop_p(uint32_t (&p_frag)[C::BM / 16][4
   for (int n = 0; n < C::BM / 8; ++n) {
     FA_UNROLL
     for (int r = 0; r < 2; ++r) /* the bit is shifted to the top of its bytes */
-      p_frag[n / 2][n % 2 * 2 + r] &=
-          spread_tops(kept << (7 - hopper_drop_bit(n, r, 0) % 8), n % 2, 2 + n % 2);
+      p_frag[n / 2][n % 2 * 2 + r] &= spread_tops(kept << (7 - hopper_drop_bit(n, r, 0) % 8), n % 2, 2 + n % 2);
   }
 }
 
 /* dp -> dS, like hopper_compute_ds. */
 template <class C>
 FA_DEVICE void hopper_drop_ds(float (&dp)[C::BM / 8][4], const float (&p)[C::BM / 8][4], uint32_t rows,
-                              float dropout_scale, uint32_t kept) {
+                                     float dropout_scale, uint32_t kept) {
   hopper_update_pairs<C>(dp, rows, [&](float &x, float delta, int n, int r, int e) {
     const float g = fmaf(x, dropout_scale, -delta);
     x = p[n][2 * r + e] * (kept >> hopper_drop_bit(n, r, e) & 1 ? g : -delta);
