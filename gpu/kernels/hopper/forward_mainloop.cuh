@@ -217,7 +217,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     linear = hopper_linear_begin(p, work.batch, work.head, row0 + score_row<C>(c.thread, 0), c.thread % 32);
   const auto drop = [&](int key_block) { /* while products are on their way */
     if constexpr (C::LINEAR)
-      hopper_linear_kept<C::BN / 8, C::GROUPS == 3 ? 2 : 4>(kept, p, linear, key_block * C::BN, opaque(c.thread) % 32);
+      hopper_linear_kept<C::BN / 8, 4, 4>(kept, p, linear, key_block * C::BN, opaque(c.thread) % 32);
   };
 
   FA_NO_UNROLL
@@ -247,6 +247,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   FA_NO_UNROLL
   while (--i >= begin) {
     const pipeline_state<C::STAGES> v = k.before();
+    drop(i);
     if (!C::BY_ROW) mbarrier_wait(bar::k_full(k.stage()), k.phase());
     block = hopper_block<C>(k.stage(), i);
     hopper_take_turn<C>(c.group);
@@ -254,7 +255,6 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     hopper_gemm_qk<C>(s[0], d, k.stage());
     hopper_issue_pv<C>(o, p_frag, d, v);
     hopper_give_turn<C>(c.group);
-    drop(block.tile);
     wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(k.stage()), c.thread);
     if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);

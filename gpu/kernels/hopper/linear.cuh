@@ -52,33 +52,55 @@ FA_DEVICE hopper_linear_upper hopper_linear_load_upper(const hopper_linear_keys 
   return {static_cast<uint32_t>(a >> 32) ^ keys.of[1][1], static_cast<uint32_t>(a) ^ keys.of[2][1]};
 }
 
-/* The random words of N calls, whose rounds are interleaved. words: of each the first has the lower word of its number. */
-template <int N>
-FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], const hopper_linear_keys &keys,
-                                   hopper_linear_upper upper) {
+/* A round of a call whose x and z are doubles (multiply_double), of which the lower words count. */
+FA_DEVICE void hopper_linear_double_round(uint64_t &x, uint32_t &y, uint64_t &z, uint32_t &w, uint32_t k0, uint32_t k1) {
+  const uint64_t a = multiply_double<PHILOX_FACTOR_X>(x), b = multiply_double<PHILOX_FACTOR_Z>(z);
+  const uint32_t low_a = static_cast<uint32_t>(x) * PHILOX_FACTOR_X, low_b = static_cast<uint32_t>(z) * PHILOX_FACTOR_Z;
+  x = b ^ (y ^ k0);
+  z = a ^ (w ^ k1);
+  y = low_b;
+  w = low_a;
+}
+
+/* The first two rounds of a call, which has in words[0] the lower word of its number. */
+FA_DEVICE void hopper_linear_start(uint32_t (&words)[4], const hopper_linear_keys &keys, hopper_linear_upper upper) {
+  const uint64_t a = multiply_wide(words[0], PHILOX_FACTOR_X),
+                 b = multiply_wide(static_cast<uint32_t>(a >> 32) ^ keys.of[0][1], PHILOX_FACTOR_Z);
+  words[0] = static_cast<uint32_t>(b >> 32) ^ keys.of[1][0];
+  words[1] = static_cast<uint32_t>(b);
+  words[2] = static_cast<uint32_t>(a) ^ upper.z2;
+}
+
+/* The random words of N calls, whose rounds are interleaved. words: of each the first has the lower word of its number.
+ * DOUBLES: of how many, the last ones, products are worked out by doubles. */
+template <int N, int DOUBLES>
+FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], const hopper_linear_keys &keys, hopper_linear_upper upper) {
+  uint64_t x[N], z[N];
   FA_UNROLL
-  for (int round = 0; round < 10; ++round) {
+  for (int i = 0; i < N; ++i) hopper_linear_start(words[i], keys, upper);
+  FA_UNROLL
+  for (int i = 0; i < N; ++i) {
+    words[i][3] = upper.z3 ^ keys.of[2][1];
+    if (i < N - DOUBLES) continue;
+    x[i] = word_as_double(words[i][0]);
+    z[i] = word_as_double(words[i][2]);
+  }
+  FA_UNROLL
+  for (int round = 2; round < 10; ++round) {
+    const uint32_t k0 = keys.of[round][0], k1 = keys.of[round][1];
     FA_UNROLL
     for (int i = 0; i < N; ++i) {
-      uint32_t(&x)[4] = words[i];
-      const uint32_t k0 = keys.of[round][0], k1 = keys.of[round][1];
-      if (round == 0) {
-        const uint64_t a = multiply_wide(x[0], PHILOX_FACTOR_X);
-        x[2] = static_cast<uint32_t>(a >> 32) ^ k1;
-        x[3] = static_cast<uint32_t>(a);
-      } else if (round == 1) {
-        const uint64_t b = multiply_wide(x[2], PHILOX_FACTOR_Z);
-        x[0] = static_cast<uint32_t>(b >> 32) ^ k0;
-        x[1] = static_cast<uint32_t>(b);
-        x[2] = x[3] ^ upper.z2;
-      } else {
-        const uint64_t a = multiply_wide(x[0], PHILOX_FACTOR_X), b = multiply_wide(x[2], PHILOX_FACTOR_Z);
-        x[0] = static_cast<uint32_t>(b >> 32) ^ x[1] ^ k0;
-        x[2] = static_cast<uint32_t>(a >> 32) ^ (round == 2 ? upper.z3 : x[3] ^ k1);
-        x[1] = static_cast<uint32_t>(b);
-        x[3] = static_cast<uint32_t>(a);
-      }
+      uint32_t(&v)[4] = words[i];
+      if (i >= N - DOUBLES)
+        hopper_linear_double_round(x[i], v[1], z[i], v[3], k0, k1);
+      else
+        philox_mix(v[0], v[1], v[2], v[3], multiply_wide(v[0], PHILOX_FACTOR_X), multiply_wide(v[2], PHILOX_FACTOR_Z), k0, k1);
     }
+  }
+  FA_UNROLL
+  for (int i = N - DOUBLES; i < N; ++i) {
+    words[i][0] = static_cast<uint32_t>(x[i]);
+    words[i][2] = static_cast<uint32_t>(z[i]);
   }
 }
 
@@ -130,7 +152,7 @@ FA_DEVICE void hopper_linear_take(uint32_t (&pairs)[2], const uint32_t (&words)[
 
 /* Of N fours, each eight keys behind the one before, what is kept: bit N - 1 - n + 16 e of pairs[i] is that of key 8 n + 2 i + e.
  * four: the first call's number. AT_ONCE: calls whose rounds are interleaved. */
-template <int N, int AT_ONCE>
+template <int N, int AT_ONCE, int DOUBLES>
 FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const hopper_linear_keys &keys, uint64_t four,
                                    uint32_t limit) {
   const hopper_linear_upper upper = hopper_linear_load_upper(keys, static_cast<uint32_t>(four >> 32));
@@ -140,7 +162,7 @@ FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const hopper_linear_key
     FA_UNROLL
     for (int i = 0; i < AT_ONCE; ++i)
       words[i][0] = static_cast<uint32_t>(four) + static_cast<uint32_t>(2 * (n + i));
-    hopper_linear_calls<AT_ONCE>(words, keys, upper);
+    hopper_linear_calls<AT_ONCE, DOUBLES>(words, keys, upper);
     FA_UNROLL
     for (int i = 0; i < 2; ++i) pairs[i] <<= AT_ONCE;
     FA_UNROLL
@@ -161,7 +183,7 @@ FA_DEVICE void hopper_linear_any_pairs(uint32_t (&pairs)[2], const hopper_linear
 
 /* Which pairs of a warp's 16 rows x 8 N8 keys are kept, in the layout of a tile's accumulators: bit N8 - 1 - n + 16 e of kept[r] is
  * that of row l/4 + 8 r and key 8 n + l%4 * 2 + e. key0: the tile's first. */
-template <int N8, int AT_ONCE>
+template <int N8, int AT_ONCE, int DOUBLES>
 FA_DEVICE void hopper_linear_kept(uint32_t (&kept)[2], const fa_attention_params &p,
                                   const hopper_linear_row &row, int key0, int lane) {
   const uint64_t four = row.four + static_cast<uint64_t>(key0 / 4);
@@ -169,7 +191,7 @@ FA_DEVICE void hopper_linear_kept(uint32_t (&kept)[2], const fa_attention_params
   if (any_lane(row.phase != 0 || static_cast<uint32_t>(four) > 0xffffffffu - 2 * N8))
     hopper_linear_any_pairs<N8>(pairs, row.keys, four, row.phase, p.dropout_limit);
   else
-    hopper_linear_pairs<N8, AT_ONCE>(pairs, row.keys, four, p.dropout_limit);
+    hopper_linear_pairs<N8, AT_ONCE, DOUBLES>(pairs, row.keys, four, p.dropout_limit);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int from = (lane & ~3) + 2 * r + lane % 4 / 2;

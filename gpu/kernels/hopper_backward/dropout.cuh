@@ -104,7 +104,7 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropo
 /* What linear dropout keeps of 64 rows and 32 keys, of which a lane works out four keys, lane/4, of the rows 8 n + lane%4 * 2 + e: in
  * pieces[j] the bits of key j of them, as the words of consumers have them for r = 0. four: the number of the first row's call;
  * apart: what the next row's is more. Here it has the same upper word as the others, and rows begin with a four. */
-template <int AT_ONCE, bool KEPT>
+template <int AT_ONCE, bool KEPT, int DOUBLES>
 FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_keys &keys, uint64_t four,
                                     uint32_t apart, uint32_t limit) {
   const hopper_linear_upper upper = hopper_linear_load_upper(keys, static_cast<uint32_t>(four >> 32));
@@ -119,7 +119,7 @@ FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_k
       for (int i = 0; i < AT_ONCE; ++i)
         words[i][0] =
             static_cast<uint32_t>(four) + static_cast<uint32_t>(row + (first + i) / 2 * 8 + i % 2) * apart;
-      hopper_linear_calls<AT_ONCE>(words, KEPT ? keys : hopper_linear_recomputed(keys), upper);
+      hopper_linear_calls<AT_ONCE, DOUBLES>(words, KEPT ? keys : hopper_linear_recomputed(keys), upper);
       FA_UNROLL
       for (int i = 0; i < AT_ONCE; ++i) {
         FA_UNROLL
@@ -145,7 +145,7 @@ FA_DEVICE void hopper_linear_any_pieces(uint32_t (&pieces)[4], const hopper_line
 
 /* The words of the two warps that hold them. A consumer's keys are 8 apart, so that two lanes have half of a word each. row0,
  * key0: the first ones. to: as in hopper_drop_store. */
-template <int AT_ONCE, bool KEPT>
+template <int AT_ONCE, bool KEPT, int DOUBLES>
 FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f, int batch, int head,
                                        int row0, int key0, int lane) {
   const int four = lane / 4, column = lane % 4;
@@ -160,7 +160,7 @@ FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f
   if (any_lane(phase != 0 || (number + 63ull * apart) >> 32 != number >> 32))
     hopper_linear_any_pieces(pieces, keys, number, apart, phase, f.dropout_limit);
   else
-    hopper_linear_pieces<AT_ONCE, KEPT>(pieces, keys, number, apart, f.dropout_limit);
+    hopper_linear_pieces<AT_ONCE, KEPT, DOUBLES>(pieces, keys, number, apart, f.dropout_limit);
   const bool second = four / 2 % 2; /* r = 1 */
   FA_UNROLL
   for (int i = 0; i < 2; ++i) {
@@ -185,7 +185,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS) {
     const uint32_t to = shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256;
     if constexpr (C::LINEAR)
-      hopper_drop_linear_keys<C::DROP_UNROLLED ? 4 : 2, C::DROP_UNROLLED>(
+      hopper_drop_linear_keys<C::DROP_UNROLLED ? 4 : 2, C::DROP_UNROLLED, 0>(
           to, p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(block) * C::BM,
           key_block * C::BN + 32 * i, opaque(thread) & 31); /* as in hopper_store_group_ds */
     else
