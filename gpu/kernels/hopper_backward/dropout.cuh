@@ -171,6 +171,11 @@ FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f
   }
 }
 
+/* The place of a step's words. */
+template <class C> FA_DEVICE pipeline_state<C::DROP_STAGES> hopper_drop_place(pipeline_state<C::STAGES> pipe) {
+  return {pipe.n};
+}
+
 /* A warp's share of a step: every DROP_WARPS-th 32 keys, counted on from step to step, of which each has four times 32: step n
  * has those from number 4 n on, and a warp those whose number is its index modulo DROP_WARPS, the first of them index + 2 n.
  * Everything is recomputed here, since a producer has few registers. */
@@ -178,12 +183,13 @@ template <class C>
 FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
                                 int head, int block, int thread) {
   typedef hopper_backward_all_barriers<C> bar;
-  mbarrier_wait(bar::drop_empty(pipe.stage()), pipe.phase() ^ 1);
+  const auto place = hopper_drop_place<C>(pipe);
+  mbarrier_wait(bar::drop_empty(place.stage()), place.phase() ^ 1);
   static_assert(C::BN == 4 * 32, "the shares are as long as one another");
   const unsigned first = (thread / 32 - (4 - C::DROP_WARPS) + 2 * pipe.n) % C::DROP_WARPS;
   FA_NO_UNROLL
   for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS) {
-    const uint32_t to = shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256;
+    const uint32_t to = shared_base() + C::DROP_AT + place.stage() * C::DROP_BYTES + i * 256;
     if constexpr (C::LINEAR)
       hopper_drop_linear_keys<C::DROP_UNROLLED ? 4 : 2, C::DROP_UNROLLED, 0>(
           to, p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(block) * C::BM,
@@ -193,7 +199,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
           to, p.forward, dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
           opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
   }
-  mbarrier_arrive(bar::drop_full(pipe.stage()));
+  mbarrier_arrive(bar::drop_full(place.stage()));
 }
 
 /* Run by the last HOPPER_DROP_WARPS warps; with LOADER_DROPS the one before them takes part step by step (produce.cuh). */
@@ -217,8 +223,9 @@ template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params 
 /* A consumer's word, whose place the caller gives back. thread: among the 256 consumer threads. */
 template <class C> FA_DEVICE uint32_t hopper_load_drop_bits(pipeline_state<C::STAGES> pipe, int thread) {
   typedef hopper_backward_all_barriers<C> bar;
-  mbarrier_wait(bar::drop_full(pipe.stage()), pipe.phase());
-  return load_shared4(shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + thread * 4);
+  const auto place = hopper_drop_place<C>(pipe);
+  mbarrier_wait(bar::drop_full(place.stage()), place.phase());
+  return load_shared4(shared_base() + C::DROP_AT + place.stage() * C::DROP_BYTES + thread * 4);
 }
 
 template <class C> FA_DEVICE void hopper_drop_p(uint32_t (&p_frag)[C::BM / 16][4], uint32_t kept) {

@@ -112,8 +112,12 @@ FA_DEVICE void hopper_backward_of(const fa_hopper_backward_params &p, const hopp
   sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread == 0) hopper_backward_produce_tiles<C>(p, maps);
-    if (warp == 1) {
+    if constexpr (C::LOADS_ALONE) {
+      if (warp == 0) hopper_backward_produce_rows<C>(p, thread);
+    } else {
+      if (thread == 0) hopper_backward_produce_tiles<C>(p, maps);
+    }
+    if (!C::LOADS_ALONE && warp == 1) {
       if (!C::DQ_COPIES && C::DQ_SEMAPHORE && p.b.dq_semaphore)
         hopper_backward_produce_ordered<C>(p.b, thread % 32);
       else
@@ -123,7 +127,7 @@ FA_DEVICE void hopper_backward_of(const fa_hopper_backward_params &p, const hopp
       if (warp >= 2) hopper_backward_add_dq<C>(p.b, maps, warp - 2, thread % 32);
     }
     if constexpr (C::DROPOUT) {
-      if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);
+      if (warp >= 4 - (C::LOADS_ALONE ? C::DROP_WARPS : HOPPER_DROP_WARPS)) hopper_backward_drop<C>(p.b, thread);
     }
   } else {
     registers_up<C::CONSUMER_REGISTERS>();

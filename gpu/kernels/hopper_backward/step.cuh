@@ -85,7 +85,7 @@ FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_fra
   if constexpr (C::EARLY_ROWS)
     hopper_load_rows<0, C::BM / 16>(row_values, rows + C::ROW_BYTES); /* half: there are no more registers */
   wgmma_wait<C::LATE_DV ? 0 : 1>(dp);
-  if constexpr (C::DROPOUT) hopper_release(hopper_backward_all_barriers<C>::drop_empty(pipe.stage()), thread);
+  if constexpr (C::DROPOUT) hopper_release(hopper_backward_all_barriers<C>::drop_empty(hopper_drop_place<C>(pipe).stage()), thread);
   if constexpr (C::EARLY_ROWS) {
     hopper_load_rows<C::BM / 16, C::BM / 8>(row_values, rows + C::ROW_BYTES);
     hopper_compute_ds_with<C>(dp, s, row_values);
