@@ -191,7 +191,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS) {
     const uint32_t to = shared_base() + C::DROP_AT + place.stage() * C::DROP_BYTES + i * 256;
     if constexpr (C::LINEAR)
-      hopper_drop_linear_keys<C::DROP_UNROLLED ? 4 : 2, C::DROP_UNROLLED, 0>(
+      hopper_drop_linear_keys<4, C::DROP_UNROLLED, C::DROP_UNROLLED ? 2 : 0>(
           to, p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(block) * C::BM,
           key_block * C::BN + 32 * i, opaque(thread) & 31); /* as in hopper_store_group_ds */
     else
