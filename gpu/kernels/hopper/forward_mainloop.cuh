@@ -215,7 +215,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   hopper_linear_row linear;
   if constexpr (C::LINEAR)
     linear = hopper_linear_begin(p, work.batch, work.head, row0 + score_row<C>(c.thread, 0), c.thread % 32);
-  const auto drop = [&](int key_block) { /* while products are on their way */
+  const auto drop = [&](int key_block) { /* before products are issued: until then scores take no registers */
     if constexpr (C::LINEAR)
       hopper_linear_kept<C::BN / 8, 4, 2>(kept, p, linear, key_block * C::BN, opaque(c.thread) % 32);
   };
@@ -246,8 +246,8 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
 
   FA_NO_UNROLL
   while (--i >= begin) {
-    const pipeline_state<C::STAGES> v = k.before();
     drop(i);
+    const pipeline_state<C::STAGES> v = k.before();
     if (!C::BY_ROW) mbarrier_wait(bar::k_full(k.stage()), k.phase());
     block = hopper_block<C>(k.stage(), i);
     hopper_take_turn<C>(c.group);

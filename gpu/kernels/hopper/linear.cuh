@@ -43,17 +43,29 @@ FA_DEVICE hopper_linear_keys hopper_linear_recomputed(const hopper_linear_keys &
 }
 
 /* Of calls whose numbers (a four's index) have the same upper word: that and two zeros are most of what the first rounds mix, so
- * one product of the first round and one of the second are the same for all of them. z2, z3: what makes z of rounds 2 and 3. */
+ * one product of the first round is zero and one of the second the same for all of them. Of the latter: its upper word with the
+ * round's key, for z, and its lower one, for w. */
 struct hopper_linear_upper {
-  uint32_t z2, z3;
+  uint32_t z, w;
 };
 FA_DEVICE hopper_linear_upper hopper_linear_load_upper(const hopper_linear_keys &keys, uint32_t upper) {
   const uint64_t a = multiply_wide(upper ^ keys.of[0][0], PHILOX_FACTOR_X);
-  return {static_cast<uint32_t>(a >> 32) ^ keys.of[1][1], static_cast<uint32_t>(a) ^ keys.of[2][1]};
+  return {static_cast<uint32_t>(a >> 32) ^ keys.of[1][1], static_cast<uint32_t>(a)};
 }
 
-/* A round of a call whose x and z are doubles (multiply_double), of which the lower words count. */
-FA_DEVICE void hopper_linear_double_round(uint64_t &x, uint32_t &y, uint64_t &z, uint32_t &w, uint32_t k0, uint32_t k1) {
+/* The first two rounds of a call. words: the first has the lower word of its number. */
+FA_DEVICE void hopper_linear_start(uint32_t (&words)[4], const hopper_linear_keys &keys, hopper_linear_upper upper) {
+  const uint64_t a = multiply_wide(words[0], PHILOX_FACTOR_X),
+                 b = multiply_wide(static_cast<uint32_t>(a >> 32) ^ keys.of[0][1], PHILOX_FACTOR_Z);
+  words[0] = static_cast<uint32_t>(b >> 32) ^ keys.of[1][0];
+  words[1] = static_cast<uint32_t>(b);
+  words[2] = static_cast<uint32_t>(a) ^ upper.z;
+  words[3] = upper.w;
+}
+
+/* philox_round, with x and z as doubles that have them for their lower words. */
+FA_DEVICE void hopper_linear_double_round(uint64_t &x, uint32_t &y, uint64_t &z, uint32_t &w, uint32_t k0,
+                                          uint32_t k1) {
   const uint64_t a = multiply_double<PHILOX_FACTOR_X>(x), b = multiply_double<PHILOX_FACTOR_Z>(z);
   const uint32_t low_a = static_cast<uint32_t>(x) * PHILOX_FACTOR_X, low_b = static_cast<uint32_t>(z) * PHILOX_FACTOR_Z;
   x = b ^ (y ^ k0);
@@ -62,26 +74,15 @@ FA_DEVICE void hopper_linear_double_round(uint64_t &x, uint32_t &y, uint64_t &z,
   w = low_a;
 }
 
-/* The first two rounds of a call, which has in words[0] the lower word of its number. */
-FA_DEVICE void hopper_linear_start(uint32_t (&words)[4], const hopper_linear_keys &keys, hopper_linear_upper upper) {
-  const uint64_t a = multiply_wide(words[0], PHILOX_FACTOR_X),
-                 b = multiply_wide(static_cast<uint32_t>(a >> 32) ^ keys.of[0][1], PHILOX_FACTOR_Z);
-  words[0] = static_cast<uint32_t>(b >> 32) ^ keys.of[1][0];
-  words[1] = static_cast<uint32_t>(b);
-  words[2] = static_cast<uint32_t>(a) ^ upper.z2;
-}
-
-/* The random words of N calls, whose rounds are interleaved. words: of each the first has the lower word of its number.
- * DOUBLES: of how many, the last ones, products are worked out by doubles. */
+/* The random words of N calls, whose rounds are interleaved. words: of each the first has the lower word of its number. DOUBLES:
+ * of so many, the last ones, products are worked out by doubles: a wide multiplication takes half of its time from the pipe that
+ * exclusive ors and comparisons need, and that of doubles has nothing else to do. */
 template <int N, int DOUBLES>
 FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], const hopper_linear_keys &keys, hopper_linear_upper upper) {
   uint64_t x[N], z[N];
   FA_UNROLL
-  for (int i = 0; i < N; ++i) hopper_linear_start(words[i], keys, upper);
-  FA_UNROLL
   for (int i = 0; i < N; ++i) {
-    words[i][3] = upper.z3 ^ keys.of[2][1];
-    if (i < N - DOUBLES) continue;
+    hopper_linear_start(words[i], keys, upper);
     x[i] = word_as_double(words[i][0]);
     z[i] = word_as_double(words[i][2]);
   }
@@ -91,10 +92,10 @@ FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], const hopper_linear_
     FA_UNROLL
     for (int i = 0; i < N; ++i) {
       uint32_t(&v)[4] = words[i];
-      if (i >= N - DOUBLES)
-        hopper_linear_double_round(x[i], v[1], z[i], v[3], k0, k1);
-      else
+      if (i < N - DOUBLES)
         philox_mix(v[0], v[1], v[2], v[3], multiply_wide(v[0], PHILOX_FACTOR_X), multiply_wide(v[2], PHILOX_FACTOR_Z), k0, k1);
+      else
+        hopper_linear_double_round(x[i], v[1], z[i], v[3], k0, k1);
     }
   }
   FA_UNROLL
@@ -151,7 +152,7 @@ FA_DEVICE void hopper_linear_take(uint32_t (&pairs)[2], const uint32_t (&words)[
 }
 
 /* Of N fours, each eight keys behind the one before, what is kept: bit N - 1 - n + 16 e of pairs[i] is that of key 8 n + 2 i + e.
- * four: the first call's number. AT_ONCE: calls whose rounds are interleaved. */
+ * four: the first call's number. AT_ONCE, DOUBLES: as in hopper_linear_calls. */
 template <int N, int AT_ONCE, int DOUBLES>
 FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const hopper_linear_keys &keys, uint64_t four,
                                    uint32_t limit) {

@@ -163,6 +163,10 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
       mbarrier_init(bias_empty(s), has_gradient ? C::GROUPS : 8);
     }
   }
+  FA_DEVICE static void init_drop(int s) {
+    mbarrier_init(drop_full(s), 32 * C::DROP_WARPS);
+    mbarrier_init(drop_empty(s), 8);
+  }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);
     for (int group = 0; C::DQ_COPIES && group < C::GROUPS; ++group) {
@@ -177,12 +181,11 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
     for (int s = 0; s < C::STAGES; ++s) {
       mbarrier_init(ds_full(s), 8);
       mbarrier_init(ds_empty(s), 8);
+      if (!C::DROPOUT || C::DROP_STAGES != C::STAGES) continue;
+      init_drop(s);
     }
     FA_NO_UNROLL
-    for (int s = 0; C::DROPOUT && s < C::DROP_STAGES; ++s) {
-      mbarrier_init(drop_full(s), 32 * C::DROP_WARPS);
-      mbarrier_init(drop_empty(s), 8);
-    }
+    for (int s = 0; C::DROP_STAGES != C::STAGES && s < C::DROP_STAGES; ++s) init_drop(s);
   }
 };
 

@@ -106,8 +106,9 @@ FA_DEVICE void hopper_store_group_ds(const uint32_t (&ds)[C::BM / 16][4], pipeli
                                      int group, int thread) {
   if constexpr (C::LAG)
     mbarrier_wait(hopper_backward_all_barriers<C>::ds_empty(pipe.stage()), pipe.phase() ^ 1);
-  /* & 31: the compiler knows the sign, and needs a register less, of which some kernels have none left; others are slower */
-  const int lane = C::LOADER_DROPS ? thread & 31 : thread % 32;
+  /* & 31: the compiler knows the sign, and needs a register less, of which some kernels have none left; others are slower, or
+   * need one more */
+  const int lane = C::LOADER_DROPS && !C::LINEAR ? thread & 31 : thread % 32;
   hopper_store_ds<C>(shared_base() + C::DS_AT + pipe.stage() * C::DS_BYTES, ds, 64 * group + thread / 32 * 16, lane);
 }
 

@@ -49,8 +49,9 @@ FA_DEVICE uint64_t multiply_wide(uint32_t a, uint32_t b) {
 FA_DEVICE uint64_t word_as_double(uint32_t word) {
   return 0x4530000000000000u | word;
 }
+/* What is no such double gives another one's product, or none. */
 template <uint32_t FACTOR> FA_DEVICE uint64_t multiply_double(uint64_t x) {
-  return word_as_double(static_cast<uint32_t>((x & 0xffffffffu) * FACTOR >> 32));
+  return ((x - word_as_double(0)) * FACTOR >> 32) + word_as_double(0);
 }
 FA_DEVICE void or_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit) {
   if (x >= limit) to |= bits;

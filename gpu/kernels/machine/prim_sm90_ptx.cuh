@@ -39,10 +39,10 @@ FA_DEVICE uint64_t multiply_wide(uint32_t a, uint32_t b) {
   asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
   return product;
 }
-/* 2^84 plus the word times 2^32, whose lower word is the word; rounded to zero, 2^84 plus a product loses its lower word. */
 FA_DEVICE uint64_t word_as_double(uint32_t word) {
   return 0x4530000000000000u | word;
 }
+/* 2^84 plus a product of 64 bits, rounded to zero, has lost the product's lower word, and has the upper one for its lower. */
 template <uint32_t FACTOR> FA_DEVICE uint64_t multiply_double(uint64_t x) {
   uint64_t product;
   asm("{ .reg .f64 d; mov.b64 d, %1; fma.rz.f64 d, d, %2, %3; mov.b64 %0, d; }"
