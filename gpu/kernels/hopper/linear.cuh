@@ -9,12 +9,13 @@
 
 namespace fa {
 
-/* The keys of the ten rounds, which all calls share: in registers of the warp. */
+/* The keys of the ten rounds, which all calls share. one: 1, for add_if_at_least. */
 struct hopper_linear_keys {
-  uint32_t of[10][2];
+  uint32_t of[10][2], one;
 };
 FA_DEVICE hopper_linear_keys hopper_linear_keys_of(uint32_t k0, uint32_t k1) {
   hopper_linear_keys keys;
+  keys.one = 1;
   FA_UNROLL
   for (uint32_t round = 0; round < 10; ++round) {
     keys.of[round][0] = k0 + round * PHILOX_STEP_0;
@@ -29,6 +30,7 @@ FA_DEVICE hopper_linear_keys hopper_linear_load_keys(const fa_attention_params &
 }
 /* The same, each in a register of the warp from here on: else a loop would work all of them out again. */
 FA_DEVICE hopper_linear_keys hopper_linear_held(hopper_linear_keys keys) {
+  keys.one = 1 + (threadIdx.x >> 12); /* ptxas does not know that blocks are smaller */
   FA_UNROLL
   for (int round = 0; round < 10; ++round) {
     FA_UNROLL
@@ -146,9 +148,9 @@ FA_DEVICE hopper_linear_row hopper_linear_begin(const fa_attention_params &p, in
 
 /* Sets the bits of pairs[i] that say whether keys 2 i and 2 i + 1 of a four are kept: those of bit, and 16 above. */
 FA_DEVICE void hopper_linear_take(uint32_t (&pairs)[2], const uint32_t (&words)[4], uint32_t limit,
-                                  uint32_t bit) {
+                                  uint32_t bit, uint32_t one) {
   FA_UNROLL
-  for (int k = 0; k < 4; ++k) or_if_at_least(pairs[k / 2], bit << 16 * (k % 2), words[k], limit);
+  for (int k = 0; k < 4; ++k) add_if_at_least(pairs[k / 2], bit << 16 * (k % 2), words[k], limit, one);
 }
 
 /* Of N fours, each eight keys behind the one before, what is kept: bit N - 1 - n + 16 e of pairs[i] is that of key 8 n + 2 i + e.
@@ -167,7 +169,7 @@ FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const hopper_linear_key
     FA_UNROLL
     for (int i = 0; i < 2; ++i) pairs[i] <<= AT_ONCE;
     FA_UNROLL
-    for (int i = 0; i < AT_ONCE; ++i) hopper_linear_take(pairs, words[i], limit, 1u << (AT_ONCE - 1 - i));
+    for (int i = 0; i < AT_ONCE; ++i) hopper_linear_take(pairs, words[i], limit, 1u << (AT_ONCE - 1 - i), keys.one);
   }
 }
 /* The same where rows do not begin with a four, or numbers have several upper words. */
@@ -178,7 +180,7 @@ FA_DEVICE void hopper_linear_any_pairs(uint32_t (&pairs)[2], const hopper_linear
   for (int n = 0; n < N; ++n) {
     uint32_t words[4];
     hopper_linear_any(words, keys, four + static_cast<uint64_t>(2 * n), phase);
-    hopper_linear_take(pairs, words, limit, 1u << (N - 1 - n));
+    hopper_linear_take(pairs, words, limit, 1u << (N - 1 - n), keys.one);
   }
 }
 

@@ -120,7 +120,7 @@ FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_k
     hopper_linear_calls<4, DOUBLES>(words, KEPT ? keys : hopper_linear_recomputed(keys), upper);
     FA_UNROLL
     for (int i = 0; i < 16; ++i)
-      or_if_at_least(pieces[i % 4], 1u << hopper_drop_bit(i / 8, 0, i / 4 % 2), words[i / 4][i % 4], limit);
+      add_if_at_least(pieces[i % 4], 1u << hopper_drop_bit(i / 8, 0, i / 4 % 2), words[i / 4][i % 4], limit, keys.one);
   }
 }
 /* The same of any numbers. */
@@ -133,7 +133,7 @@ FA_DEVICE void hopper_linear_any_pieces(uint32_t (&pieces)[4], const hopper_line
     hopper_linear_any(words, keys, four + static_cast<uint64_t>(8 * n + e) * apart, phase);
     FA_UNROLL
     for (int j = 0; j < 4; ++j)
-      or_if_at_least(pieces[j], 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2), words[j], limit);
+      add_if_at_least(pieces[j], 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2), words[j], limit, keys.one);
   }
 }
 
@@ -184,7 +184,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS) {
     const uint32_t to = shared_base() + C::DROP_AT + place.stage() * C::DROP_BYTES + i * 256;
     if constexpr (C::LINEAR)
-      hopper_drop_linear_keys<C::DROP_UNROLLED, C::DROP_UNROLLED ? 2 : 0>(
+      hopper_drop_linear_keys<C::DROP_UNROLLED, C::DROP_UNROLLED ? 4 : 0>(
           to, p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(block) * C::BM,
           key_block * C::BN + 32 * i, opaque(thread) & 31); /* a register less */
     else
