@@ -195,7 +195,8 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   mbarrier_arrive(bar::drop_full(place.stage()));
 }
 
-/* Run by the last HOPPER_DROP_WARPS warps; with LOADER_DROPS the one before them takes part step by step (produce.cuh). */
+/* Run by the last HOPPER_DROP_WARPS warps; with LOADER_DROPS the one before them takes part step by step (produce.cuh), or with
+ * LOADS_ALONE as they do. */
 template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params &p, int thread) {
   const fa_attention_params &f = p.forward;
   const hopper_key_blocks<C> keys;

@@ -10,7 +10,8 @@
  *   dQ = dS K needs dS of both warpgroups, through shared memory; it is added to what is in memory: dq.cuh.
  *
  * In the producer warpgroup one thread issues bulk copies, one warp loads LSE and delta, and two add dQ to
- * memory or work out dropout, in which with LOADER_DROPS the one of LSE takes part. Who adds dQ also keeps the
+ * memory or work out dropout, in which with LOADER_DROPS the one of LSE takes part, or with LOADS_ALONE the first warp loads
+ * those, too, and three work out dropout. Who adds dQ also keeps the
  * order of blocks in deterministic calls; where the consumers add it, that is the warp of LSE and delta.
  *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, two stages each of Q, dO and dS
