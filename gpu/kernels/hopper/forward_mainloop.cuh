@@ -217,7 +217,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     linear = hopper_linear_begin(p, work.batch, work.head, row0 + score_row<C>(c.thread, 0), c.thread % 32);
   const auto drop = [&](int key_block) { /* before products are issued: until then scores take no registers */
     if constexpr (C::LINEAR)
-      hopper_linear_kept<C::BN / 8, 4, 4>(kept, p, linear, key_block * C::BN, opaque(c.thread) % 32);
+      hopper_linear_kept<C::BN / 8>(kept, p, linear, key_block * C::BN, opaque(c.thread) % 32);
   };
 
   FA_NO_UNROLL

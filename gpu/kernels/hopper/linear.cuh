@@ -55,57 +55,61 @@ FA_DEVICE hopper_linear_upper hopper_linear_load_upper(const hopper_linear_keys 
   return {static_cast<uint32_t>(a >> 32) ^ keys.of[1][1], static_cast<uint32_t>(a)};
 }
 
-/* The first two rounds of a call. words: the first has the lower word of its number. */
-FA_DEVICE void hopper_linear_start(uint32_t (&words)[4], const hopper_linear_keys &keys, hopper_linear_upper upper) {
-  const uint64_t a = multiply_wide(words[0], PHILOX_FACTOR_X),
-                 b = multiply_wide(static_cast<uint32_t>(a >> 32) ^ keys.of[0][1], PHILOX_FACTOR_Z);
-  words[0] = static_cast<uint32_t>(b >> 32) ^ keys.of[1][0];
-  words[1] = static_cast<uint32_t>(b);
-  words[2] = static_cast<uint32_t>(a) ^ upper.z;
-  words[3] = upper.w;
+/* x and z of a call are words or, where many of them are wanted, doubles that have these for their lower words: a wide
+ * multiplication takes the pipe of exclusive ors and comparisons, too, and that of doubles has nothing else to do. */
+template <class X> FA_DEVICE X hopper_linear_number(uint32_t word) {
+  if constexpr (sizeof(X) == 8) return word_as_double(word);
+  return word;
 }
-
-/* philox_round, with x and z as doubles that have them for their lower words. */
-FA_DEVICE void hopper_linear_double_round(uint64_t &x, uint32_t &y, uint64_t &z, uint32_t &w, uint32_t k0,
-                                          uint32_t k1) {
+FA_DEVICE void hopper_linear_round(uint32_t &x, uint32_t &y, uint32_t &z, uint32_t &w, uint32_t k0, uint32_t k1) {
+  philox_mix(x, y, z, w, multiply_wide(x, PHILOX_FACTOR_X), multiply_wide(z, PHILOX_FACTOR_Z), k0, k1);
+}
+FA_DEVICE void hopper_linear_round(uint64_t &x, uint32_t &y, uint64_t &z, uint32_t &w, uint32_t k0, uint32_t k1) {
   const uint64_t a = multiply_double<PHILOX_FACTOR_X>(x), b = multiply_double<PHILOX_FACTOR_Z>(z);
-  const uint32_t low_a = static_cast<uint32_t>(x) * PHILOX_FACTOR_X, low_b = static_cast<uint32_t>(z) * PHILOX_FACTOR_Z;
+  const uint32_t low_a = static_cast<uint32_t>(x) * PHILOX_FACTOR_X,
+                 low_b = static_cast<uint32_t>(z) * PHILOX_FACTOR_Z;
   x = b ^ (y ^ k0);
   z = a ^ (w ^ k1);
   y = low_b;
   w = low_a;
 }
 
-/* The random words of N calls, whose rounds are interleaved. words: of each the first has the lower word of its number. DOUBLES:
- * of so many, the last ones, products are worked out by doubles: a wide multiplication takes half of its time from the pipe that
- * exclusive ors and comparisons need, and that of doubles has nothing else to do. */
-template <int N, int DOUBLES>
-FA_DEVICE void hopper_linear_calls(uint32_t (&words)[N][4], const hopper_linear_keys &keys, hopper_linear_upper upper) {
-  uint64_t x[N], z[N];
-  FA_UNROLL
-  for (int i = 0; i < N; ++i) {
-    hopper_linear_start(words[i], keys, upper);
-    x[i] = word_as_double(words[i][0]);
-    z[i] = word_as_double(words[i][2]);
-  }
-  FA_UNROLL
-  for (int round = 2; round < 10; ++round) {
-    const uint32_t k0 = keys.of[round][0], k1 = keys.of[round][1];
+/* N calls, whose rounds are interleaved. */
+template <class X, int N> struct hopper_linear_calls {
+  X x[N], z[N];
+  uint32_t y[N], w[N];
+
+  /* lower: of the calls' numbers. */
+  FA_DEVICE hopper_linear_calls(const uint32_t (&lower)[N], const hopper_linear_keys &keys,
+                                hopper_linear_upper upper) {
     FA_UNROLL
-    for (int i = 0; i < N; ++i) {
-      uint32_t(&v)[4] = words[i];
-      if (i < N - DOUBLES)
-        philox_mix(v[0], v[1], v[2], v[3], multiply_wide(v[0], PHILOX_FACTOR_X), multiply_wide(v[2], PHILOX_FACTOR_Z), k0, k1);
-      else
-        hopper_linear_double_round(x[i], v[1], z[i], v[3], k0, k1);
+    for (int i = 0; i < N; ++i) { /* two rounds */
+      const uint64_t a = multiply_wide(lower[i], PHILOX_FACTOR_X),
+                     b = multiply_wide(static_cast<uint32_t>(a >> 32) ^ keys.of[0][1], PHILOX_FACTOR_Z);
+      x[i] = hopper_linear_number<X>(static_cast<uint32_t>(b >> 32) ^ keys.of[1][0]);
+      y[i] = static_cast<uint32_t>(b);
+      z[i] = hopper_linear_number<X>(static_cast<uint32_t>(a) ^ upper.z);
+      w[i] = upper.w;
+    }
+    FA_UNROLL
+    for (int round = 2; round < 10; ++round) {
+      FA_UNROLL
+      for (int i = 0; i < N; ++i)
+        hopper_linear_round(x[i], y[i], z[i], w[i], keys.of[round][0], keys.of[round][1]);
     }
   }
-  FA_UNROLL
-  for (int i = N - DOUBLES; i < N; ++i) {
-    words[i][0] = static_cast<uint32_t>(x[i]);
-    words[i][2] = static_cast<uint32_t>(z[i]);
+
+  FA_DEVICE uint32_t word(int i, int j) const {
+    return j % 2 ? (j == 1 ? y[i] : w[i]) : static_cast<uint32_t>(j == 0 ? x[i] : z[i]);
   }
-}
+  /* Adds bits if word j of call i is at least limit. A comparison of doubles takes registers. */
+  FA_DEVICE void take(uint32_t &to, uint32_t bits, int i, int j, uint32_t limit, uint32_t one) const {
+    if (j % 2 == 0)
+      add_if_at_least(to, bits, j == 0 ? x[i] : z[i], hopper_linear_number<X>(limit), one);
+    else
+      add_if_at_least(to, bits, j == 1 ? y[i] : w[i], limit, one);
+  }
+};
 
 /* The random words of four indices that begin `at` places behind a call's first. */
 FA_DEVICE void hopper_linear_any(uint32_t (&words)[4], const hopper_linear_keys &keys, uint64_t four,
@@ -146,30 +150,23 @@ FA_DEVICE hopper_linear_row hopper_linear_begin(const fa_attention_params &p, in
           (first >> 2) + static_cast<uint64_t>(lane & 1)};
 }
 
-/* Sets the bits of pairs[i] that say whether keys 2 i and 2 i + 1 of a four are kept: those of bit, and 16 above. */
-FA_DEVICE void hopper_linear_take(uint32_t (&pairs)[2], const uint32_t (&words)[4], uint32_t limit,
-                                  uint32_t bit, uint32_t one) {
-  FA_UNROLL
-  for (int k = 0; k < 4; ++k) add_if_at_least(pairs[k / 2], bit << 16 * (k % 2), words[k], limit, one);
-}
-
 /* Of N fours, each eight keys behind the one before, what is kept: bit N - 1 - n + 16 e of pairs[i] is that of key 8 n + 2 i + e.
- * four: the first call's number. AT_ONCE, DOUBLES: as in hopper_linear_calls. */
-template <int N, int AT_ONCE, int DOUBLES>
+ * four: the first call's number. */
+template <int N>
 FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const hopper_linear_keys &keys, uint64_t four,
                                    uint32_t limit) {
   const hopper_linear_upper upper = hopper_linear_load_upper(keys, static_cast<uint32_t>(four >> 32));
   FA_NO_UNROLL
-  for (int n = 0; n < N; n += AT_ONCE) {
-    uint32_t words[AT_ONCE][4];
+  for (int n = 0; n < N; n += 4) {
+    uint32_t lower[4];
     FA_UNROLL
-    for (int i = 0; i < AT_ONCE; ++i)
-      words[i][0] = static_cast<uint32_t>(four) + static_cast<uint32_t>(2 * (n + i));
-    hopper_linear_calls<AT_ONCE, DOUBLES>(words, keys, upper);
+    for (int i = 0; i < 4; ++i) lower[i] = static_cast<uint32_t>(four) + static_cast<uint32_t>(2 * (n + i));
+    const hopper_linear_calls<uint64_t, 4> calls(lower, keys, upper);
     FA_UNROLL
-    for (int i = 0; i < 2; ++i) pairs[i] <<= AT_ONCE;
+    for (int i = 0; i < 2; ++i) pairs[i] <<= 4;
     FA_UNROLL
-    for (int i = 0; i < AT_ONCE; ++i) hopper_linear_take(pairs, words[i], limit, 1u << (AT_ONCE - 1 - i), keys.one);
+    for (int i = 0; i < 16; ++i)
+      calls.take(pairs[i % 4 / 2], 1u << (3 - i / 4 + 16 * (i % 2)), i / 4, i % 4, limit, keys.one);
   }
 }
 /* The same where rows do not begin with a four, or numbers have several upper words. */
@@ -180,13 +177,15 @@ FA_DEVICE void hopper_linear_any_pairs(uint32_t (&pairs)[2], const hopper_linear
   for (int n = 0; n < N; ++n) {
     uint32_t words[4];
     hopper_linear_any(words, keys, four + static_cast<uint64_t>(2 * n), phase);
-    hopper_linear_take(pairs, words, limit, 1u << (N - 1 - n), keys.one);
+    FA_UNROLL
+    for (int k = 0; k < 4; ++k)
+      add_if_at_least(pairs[k / 2], 1u << (N - 1 - n + 16 * (k % 2)), words[k], limit, keys.one);
   }
 }
 
 /* Which pairs of a warp's 16 rows x 8 N8 keys are kept, in the layout of a tile's accumulators: bit N8 - 1 - n + 16 e of kept[r] is
  * that of row l/4 + 8 r and key 8 n + l%4 * 2 + e. key0: the tile's first. */
-template <int N8, int AT_ONCE, int DOUBLES>
+template <int N8>
 FA_DEVICE void hopper_linear_kept(uint32_t (&kept)[2], const fa_attention_params &p,
                                   const hopper_linear_row &row, int key0, int lane) {
   const uint64_t four = row.four + static_cast<uint64_t>(key0 / 4);
@@ -194,7 +193,7 @@ FA_DEVICE void hopper_linear_kept(uint32_t (&kept)[2], const fa_attention_params
   if (any_lane(row.phase != 0 || static_cast<uint32_t>(four) > 0xffffffffu - 2 * N8))
     hopper_linear_any_pairs<N8>(pairs, row.keys, four, row.phase, p.dropout_limit);
   else
-    hopper_linear_pairs<N8, AT_ONCE, DOUBLES>(pairs, row.keys, four, p.dropout_limit);
+    hopper_linear_pairs<N8>(pairs, row.keys, four, p.dropout_limit);
   FA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int from = (lane & ~3) + 2 * r + lane % 4 / 2;

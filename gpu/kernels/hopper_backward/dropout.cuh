@@ -101,11 +101,14 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropo
   hopper_drop_store(to, bits, lane);
 }
 
+template <bool DOUBLES> struct hopper_linear_x { typedef uint32_t type; };
+template <> struct hopper_linear_x<true> { typedef uint64_t type; };
+
 /* What linear dropout keeps of 64 rows and 32 keys, of which a lane works out four keys, lane/4, of the rows 8 n + lane%4 * 2 + e: in
  * pieces[j] the bits of key j of them, as the words of consumers have them for r = 0. four: the number of the first row's call;
  * apart: what the next row's is more. Here it has the same upper word as the others, and rows begin with a four. KEPT: there are
- * registers for the keys of the rounds. DOUBLES: as in hopper_linear_calls. */
-template <bool KEPT, int DOUBLES>
+ * registers for the keys of the rounds, and for doubles. */
+template <bool KEPT>
 FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_keys &keys, uint64_t four,
                                     uint32_t apart, uint32_t limit) {
   const hopper_linear_upper upper = hopper_linear_load_upper(keys, static_cast<uint32_t>(four >> 32));
@@ -113,14 +116,15 @@ FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_k
   for (int row = 48; row >= 0; row -= 16) { /* the bits of the last ones move as others come */
     FA_UNROLL
     for (int j = 0; j < 4; ++j) pieces[j] >>= 2;
-    uint32_t words[4][4];
+    uint32_t lower[4];
     FA_UNROLL
     for (int i = 0; i < 4; ++i) /* of row 8 n + e, i = 2 n + e */
-      words[i][0] = static_cast<uint32_t>(four) + static_cast<uint32_t>(row + i / 2 * 8 + i % 2) * apart;
-    hopper_linear_calls<4, DOUBLES>(words, KEPT ? keys : hopper_linear_recomputed(keys), upper);
+      lower[i] = static_cast<uint32_t>(four) + static_cast<uint32_t>(row + i / 2 * 8 + i % 2) * apart;
+    const hopper_linear_calls<typename hopper_linear_x<KEPT>::type, 4> calls(
+        lower, KEPT ? keys : hopper_linear_recomputed(keys), upper);
     FA_UNROLL
     for (int i = 0; i < 16; ++i)
-      add_if_at_least(pieces[i % 4], 1u << hopper_drop_bit(i / 8, 0, i / 4 % 2), words[i / 4][i % 4], limit, keys.one);
+      add_if_at_least(pieces[i % 4], 1u << hopper_drop_bit(i / 8, 0, i / 4 % 2), calls.word(i / 4, i % 4), limit, keys.one);
   }
 }
 /* The same of any numbers. */
@@ -139,7 +143,7 @@ FA_DEVICE void hopper_linear_any_pieces(uint32_t (&pieces)[4], const hopper_line
 
 /* The words of the two warps that hold them. A consumer's keys are 8 apart, so that two lanes have half of a word each. row0,
  * key0: the first ones. to: as in hopper_drop_store. */
-template <bool KEPT, int DOUBLES>
+template <bool KEPT>
 FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f, int batch, int head,
                                        int row0, int key0, int lane) {
   const int four = lane / 4, column = lane % 4;
@@ -153,7 +157,7 @@ FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f
   if (any_lane(phase != 0 || (number + 63ull * apart) >> 32 != number >> 32))
     hopper_linear_any_pieces(pieces, keys, number, apart, phase, f.dropout_limit);
   else
-    hopper_linear_pieces<KEPT, DOUBLES>(pieces, keys, number, apart, f.dropout_limit);
+    hopper_linear_pieces<KEPT>(pieces, keys, number, apart, f.dropout_limit);
   const bool second = four / 2 % 2; /* r = 1 */
   FA_UNROLL
   for (int i = 0; i < 2; ++i) {
@@ -184,7 +188,7 @@ FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::S
   for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS) {
     const uint32_t to = shared_base() + C::DROP_AT + place.stage() * C::DROP_BYTES + i * 256;
     if constexpr (C::LINEAR)
-      hopper_drop_linear_keys<C::DROP_UNROLLED, C::DROP_UNROLLED ? 4 : 0>(
+      hopper_drop_linear_keys<C::DROP_UNROLLED>(
           to, p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(block) * C::BM,
           key_block * C::BN + 32 * i, opaque(thread) & 31); /* a register less */
     else

@@ -56,6 +56,9 @@ template <uint32_t FACTOR> FA_DEVICE uint64_t multiply_double(uint64_t x) {
 FA_DEVICE void add_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit, uint32_t one) {
   if (x >= limit) to += bits * one;
 }
+FA_DEVICE void add_if_at_least(uint32_t &to, uint32_t bits, uint64_t x, uint64_t limit, uint32_t one) {
+  if (x >= limit) to += bits * one;
+}
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4], FA_FROM) {
   vec4 row;
   fa_simt_stmatrix_row(reinterpret_cast<uint32_t *>(&row), r, false, FA_AT);

@@ -55,6 +55,11 @@ FA_DEVICE void add_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t
       : "+r"(to)
       : "r"(bits), "r"(x), "r"(limit), "r"(one));
 }
+FA_DEVICE void add_if_at_least(uint32_t &to, uint32_t bits, uint64_t x, uint64_t limit, uint32_t one) {
+  asm("{ .reg .pred is; .reg .f64 a, b; mov.b64 a, %2; mov.b64 b, %3; setp.ge.f64 is, a, b; @is mad.lo.u32 %0, %1, %4, %0; }"
+      : "+r"(to)
+      : "r"(bits), "l"(x), "l"(limit), "r"(one));
+}
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3])
