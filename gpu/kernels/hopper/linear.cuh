@@ -9,13 +9,12 @@
 
 namespace fa {
 
-/* The keys of the ten rounds, which all calls share. one: 1, for add_if_at_least. */
+/* The keys of the ten rounds, which all calls share. */
 struct hopper_linear_keys {
-  uint32_t of[10][2], one;
+  uint32_t of[10][2];
 };
 FA_DEVICE hopper_linear_keys hopper_linear_keys_of(uint32_t k0, uint32_t k1) {
   hopper_linear_keys keys;
-  keys.one = 1;
   FA_UNROLL
   for (uint32_t round = 0; round < 10; ++round) {
     keys.of[round][0] = k0 + round * PHILOX_STEP_0;
@@ -30,7 +29,6 @@ FA_DEVICE hopper_linear_keys hopper_linear_load_keys(const fa_attention_params &
 }
 /* The same, each in a register of the warp from here on: else a loop would work all of them out again. */
 FA_DEVICE hopper_linear_keys hopper_linear_held(hopper_linear_keys keys) {
-  keys.one = 1 + (threadIdx.x >> 12); /* ptxas does not know that blocks are smaller */
   FA_UNROLL
   for (int round = 0; round < 10; ++round) {
     FA_UNROLL
@@ -102,13 +100,6 @@ template <class X, int N> struct hopper_linear_calls {
   FA_DEVICE uint32_t word(int i, int j) const {
     return j % 2 ? (j == 1 ? y[i] : w[i]) : static_cast<uint32_t>(j == 0 ? x[i] : z[i]);
   }
-  /* Adds bits if word j of call i is at least limit. A comparison of doubles takes registers. */
-  FA_DEVICE void take(uint32_t &to, uint32_t bits, int i, int j, uint32_t limit, uint32_t one) const {
-    if (j % 2 == 0)
-      add_if_at_least(to, bits, j == 0 ? x[i] : z[i], hopper_linear_number<X>(limit), one);
-    else
-      add_if_at_least(to, bits, j == 1 ? y[i] : w[i], limit, one);
-  }
 };
 
 /* The random words of four indices that begin `at` places behind a call's first. */
@@ -166,7 +157,7 @@ FA_DEVICE void hopper_linear_pairs(uint32_t (&pairs)[2], const hopper_linear_key
     for (int i = 0; i < 2; ++i) pairs[i] <<= 4;
     FA_UNROLL
     for (int i = 0; i < 16; ++i)
-      calls.take(pairs[i % 4 / 2], 1u << (3 - i / 4 + 16 * (i % 2)), i / 4, i % 4, limit, keys.one);
+      or_if_at_least(pairs[i % 4 / 2], 1u << (3 - i / 4 + 16 * (i % 2)), calls.word(i / 4, i % 4), limit);
   }
 }
 /* The same where rows do not begin with a four, or numbers have several upper words. */
@@ -179,7 +170,7 @@ FA_DEVICE void hopper_linear_any_pairs(uint32_t (&pairs)[2], const hopper_linear
     hopper_linear_any(words, keys, four + static_cast<uint64_t>(2 * n), phase);
     FA_UNROLL
     for (int k = 0; k < 4; ++k)
-      add_if_at_least(pairs[k / 2], 1u << (N - 1 - n + 16 * (k % 2)), words[k], limit, keys.one);
+      or_if_at_least(pairs[k / 2], 1u << (N - 1 - n + 16 * (k % 2)), words[k], limit);
   }
 }
 

@@ -124,7 +124,7 @@ FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_k
         lower, KEPT ? keys : hopper_linear_recomputed(keys), upper);
     FA_UNROLL
     for (int i = 0; i < 16; ++i)
-      add_if_at_least(pieces[i % 4], 1u << hopper_drop_bit(i / 8, 0, i / 4 % 2), calls.word(i / 4, i % 4), limit, keys.one);
+      or_if_at_least(pieces[i % 4], 1u << hopper_drop_bit(i / 8, 0, i / 4 % 2), calls.word(i / 4, i % 4), limit);
   }
 }
 /* The same of any numbers. */
@@ -137,7 +137,7 @@ FA_DEVICE void hopper_linear_any_pieces(uint32_t (&pieces)[4], const hopper_line
     hopper_linear_any(words, keys, four + static_cast<uint64_t>(8 * n + e) * apart, phase);
     FA_UNROLL
     for (int j = 0; j < 4; ++j)
-      add_if_at_least(pieces[j], 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2), words[j], limit, keys.one);
+      or_if_at_least(pieces[j], 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2), words[j], limit);
   }
 }
 

@@ -53,11 +53,8 @@ FA_DEVICE uint64_t word_as_double(uint32_t word) {
 template <uint32_t FACTOR> FA_DEVICE uint64_t multiply_double(uint64_t x) {
   return ((x - word_as_double(0)) * FACTOR >> 32) + word_as_double(0);
 }
-FA_DEVICE void add_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit, uint32_t one) {
-  if (x >= limit) to += bits * one;
-}
-FA_DEVICE void add_if_at_least(uint32_t &to, uint32_t bits, uint64_t x, uint64_t limit, uint32_t one) {
-  if (x >= limit) to += bits * one;
+FA_DEVICE void or_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit) {
+  if (x >= limit) to |= bits;
 }
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4], FA_FROM) {
   vec4 row;

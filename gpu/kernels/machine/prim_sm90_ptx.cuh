@@ -50,15 +50,10 @@ template <uint32_t FACTOR> FA_DEVICE uint64_t multiply_double(uint64_t x) {
       : "l"(x), "d"(FACTOR * 0x1p-32), "d"(0x1p84 - FACTOR * 0x1p52));
   return product;
 }
-FA_DEVICE void add_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit, uint32_t one) {
-  asm("{ .reg .pred is; setp.ge.u32 is, %2, %3; @is mad.lo.u32 %0, %1, %4, %0; }"
+FA_DEVICE void or_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit) {
+  asm("{ .reg .pred is; setp.ge.u32 is, %2, %3; @is or.b32 %0, %0, %1; }"
       : "+r"(to)
-      : "r"(bits), "r"(x), "r"(limit), "r"(one));
-}
-FA_DEVICE void add_if_at_least(uint32_t &to, uint32_t bits, uint64_t x, uint64_t limit, uint32_t one) {
-  asm("{ .reg .pred is; .reg .f64 a, b; mov.b64 a, %2; mov.b64 b, %3; setp.ge.f64 is, a, b; @is mad.lo.u32 %0, %1, %4, %0; }"
-      : "+r"(to)
-      : "r"(bits), "l"(x), "l"(limit), "r"(one));
+      : "r"(bits), "r"(x), "r"(limit));
 }
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(r[0]),
