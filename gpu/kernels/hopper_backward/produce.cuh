@@ -1,5 +1,5 @@
 /* The producers of the main backward kernel for sm_90a: one thread issues bulk copies of K, V, Q and dO, one
- * warp loads LSE and delta. */
+ * warp loads LSE and delta; with LOADS_ALONE the same warp does both. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 
