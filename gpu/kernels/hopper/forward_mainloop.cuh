@@ -212,10 +212,12 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
   const block_range unmasked = hopper_unmasked_blocks<C>(p, work, row0);
   float s[1][C::BN / 8][4], shift[2], rescale[2];
   uint32_t p_frag[C::BN / 16][4], kept[2] = {0, 0};
-  const auto drop = [&](int key_block) { /* while products are on their way */
+  hopper_linear_row linear;
+  if constexpr (C::LINEAR)
+    linear = hopper_linear_begin(p, work.batch, work.head, row0 + score_row<C>(c.thread, 0), c.thread % 32);
+  const auto drop = [&](int key_block) { /* before products are issued: until then scores take no registers */
     if constexpr (C::LINEAR)
-      hopper_linear_kept<C::BN / 8>(kept, p, work.batch, work.head, row0 + score_row<C>(opaque(c.thread), 0),
-                                    key_block * C::BN, opaque(c.thread) % 32);
+      hopper_linear_kept<C::BN / 8>(kept, p, linear, key_block * C::BN, opaque(c.thread) % 32);
   };
 
   FA_NO_UNROLL
@@ -244,6 +246,7 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
 
   FA_NO_UNROLL
   while (--i >= begin) {
+    drop(i);
     const pipeline_state<C::STAGES> v = k.before();
     if (!C::BY_ROW) mbarrier_wait(bar::k_full(k.stage()), k.phase());
     block = hopper_block<C>(k.stage(), i);
@@ -252,7 +255,6 @@ FA_DEVICE void hopper_mainloop(hopper_consumer<C> &c, float (&o)[C::D / 8][4], r
     hopper_gemm_qk<C>(s[0], d, k.stage());
     hopper_issue_pv<C>(o, p_frag, d, v);
     hopper_give_turn<C>(c.group);
-    drop(block.tile);
     wgmma_wait<1>(s[0]);
     hopper_release(bar::k_empty(k.stage()), c.thread);
     if (!C::IN_Q && i == begin) hopper_release(bar::q_empty(c.group), c.thread);

@@ -45,7 +45,8 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr bool DROPS = hopper_backward_kind<KIND_, VARLEN_, ORDERED_>::DROPOUT;
   static constexpr bool DROPS_ALONE = KIND_ == dropout || KIND_ == linear;
   static constexpr int DROP_BYTES = DROPS ? BM / 64 * 1024 : 0;     /* one bit per pair (row, key) */
-  static constexpr int SEQUENCE_AT = (DROP_AT + STAGES * DROP_BYTES + 15) / 16 * 16; /* the block's sequence, for VARLEN */
+  static constexpr int DROP_STAGES = KIND_ == linear ? 4 : STAGES; /* steps for which they are kept */
+  static constexpr int SEQUENCE_AT = (DROP_AT + DROP_STAGES * DROP_BYTES + 15) / 16 * 16; /* the block's sequence, for VARLEN */
   /* dQ of a step: with 64 rows the groups divide the columns, by whole panels if there are several; with 128
    * rows each group has half of the rows */
   static constexpr int DQ_FIRST = BM == 128 ? D : D <= 64 ? D / 2 : 64; /* columns of the first group */
@@ -56,6 +57,9 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
    * where it keeps the order of additions. */
   static constexpr bool LOADER_DROPS = DROPS_ALONE && (D > 96 || KIND_ == linear) && !VARLEN_ && !ORDERED_;
   static constexpr int DROP_WARPS = HOPPER_DROP_WARPS + LOADER_DROPS;
+  /* The warp that issues copies loads LSE and delta, too, and the other three work out what is dropped, some steps ahead: else
+   * who has two of a step's four shares holds it up. */
+  static constexpr bool LOADS_ALONE = KIND_ == linear;
   static constexpr int PRODUCER_REGISTERS = DROP_UNROLLED ? 72 : LOADER_DROPS ? 56 : 40,
                        CONSUMER_REGISTERS = DROP_UNROLLED ? 216 : LOADER_DROPS ? 224 : 232;
   /* K and V in registers: MMAs with both operands in shared memory would take all of its bandwidth */
@@ -79,7 +83,8 @@ struct hopper_backward_config : hopper_backward_kind<KIND_, VARLEN_, ORDERED_> {
   static constexpr int DQ_AT = (SEQUENCE_AT + (VARLEN_ ? 16 : 0) + 15) / 16 * 16;
   static constexpr int BARRIERS_AT = DQ_AT + (DQ_COPIES ? DQ_PLACES * 8 * DQ_PLACE_BYTES : 0),
                        BIAS_BARRIERS = 2 + (DQ_COPIES ? GROUPS * (DQ_FULLS + DQ_PLACES) : 2) + 10 * STAGES,
-                       N_BARRIERS = BIAS_BARRIERS + (kernel_kind_traits<KIND_>::BIAS ? 2 * STAGES : 0);
+                       N_BARRIERS = BIAS_BARRIERS + (kernel_kind_traits<KIND_>::BIAS ? 2 * STAGES : 0) +
+                                    (LOADS_ALONE ? 2 * DROP_STAGES : 0);
   static constexpr int SHARED_BYTES = BARRIERS_AT + 8 * N_BARRIERS;
   static_assert(BM == 64 || BM == 128, "how dQ is shared out");
   static_assert(BM == 64 || (!DROPS && KIND_ != flex),
@@ -130,8 +135,12 @@ template <class C> FA_DEVICE void hopper_backward_init_barriers() {
 template <class C> struct hopper_backward_all_barriers : hopper_backward_barriers<C> {
   typedef hopper_backward_barriers<C> base;
   FA_DEVICE static uint32_t keys_empty() { return base::at(1 + 6 * C::STAGES); }
-  FA_DEVICE static uint32_t drop_full(int s) { return base::at(2 + 6 * C::STAGES + s); }
-  FA_DEVICE static uint32_t drop_empty(int s) { return base::at(2 + 7 * C::STAGES + s); }
+  FA_DEVICE static uint32_t drop_full(int s) {
+    return base::at((C::LOADS_ALONE ? C::BIAS_BARRIERS : 2 + 6 * C::STAGES) + s);
+  }
+  FA_DEVICE static uint32_t drop_empty(int s) {
+    return base::at((C::LOADS_ALONE ? C::BIAS_BARRIERS + C::DROP_STAGES : 2 + 7 * C::STAGES) + s);
+  }
   FA_DEVICE static uint32_t ds_full(int s) { return base::at(2 + 8 * C::STAGES + s); } /* by both groups */
   FA_DEVICE static uint32_t ds_empty(int s) { return base::at(2 + 9 * C::STAGES + s); }
   FA_DEVICE static uint32_t dq_ready() { return base::at(2 + 10 * C::STAGES); } /* the block may add to dQ */
@@ -154,6 +163,10 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
       mbarrier_init(bias_empty(s), has_gradient ? C::GROUPS : 8);
     }
   }
+  FA_DEVICE static void init_drop(int s) {
+    mbarrier_init(drop_full(s), 32 * C::DROP_WARPS);
+    mbarrier_init(drop_empty(s), 8);
+  }
   FA_DEVICE static void init() {
     mbarrier_init(keys_empty(), 8);
     for (int group = 0; C::DQ_COPIES && group < C::GROUPS; ++group) {
@@ -168,10 +181,11 @@ template <class C> struct hopper_backward_all_barriers : hopper_backward_barrier
     for (int s = 0; s < C::STAGES; ++s) {
       mbarrier_init(ds_full(s), 8);
       mbarrier_init(ds_empty(s), 8);
-      if (!C::DROPOUT) continue;
-      mbarrier_init(drop_full(s), 32 * C::DROP_WARPS);
-      mbarrier_init(drop_empty(s), 8);
+      if (!C::DROPOUT || C::DROP_STAGES != C::STAGES) continue;
+      init_drop(s);
     }
+    FA_NO_UNROLL
+    for (int s = 0; C::DROP_STAGES != C::STAGES && s < C::DROP_STAGES; ++s) init_drop(s);
   }
 };
 

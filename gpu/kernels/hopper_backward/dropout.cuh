@@ -101,42 +101,63 @@ FA_DEVICE void hopper_drop_keys(uint32_t to, const fa_attention_params &f, dropo
   hopper_drop_store(to, bits, lane);
 }
 
+template <bool DOUBLES> struct hopper_linear_x { typedef uint32_t type; };
+template <> struct hopper_linear_x<true> { typedef uint64_t type; };
+
 /* What linear dropout keeps of 64 rows and 32 keys, of which a lane works out four keys, lane/4, of the rows 8 n + lane%4 * 2 + e: in
- * pieces[j] the bits of key j of them, as the words of consumers have them for r = 0. */
-template <int AT_ONCE, bool WHOLE>
-FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const fa_attention_params &f, uint64_t index) {
-  const uint64_t keys = static_cast<uint64_t>(f.seqlen_k);
-  FA_UNROLL
-  for (int j = 0; j < 4; ++j) pieces[j] = 0;
+ * pieces[j] the bits of key j of them, as the words of consumers have them for r = 0. four: the number of the first row's call;
+ * apart: what the next row's is more. Here it has the same upper word as the others, and rows begin with a four. KEPT: there are
+ * registers for the keys of the rounds, and for doubles. */
+template <bool KEPT>
+FA_DEVICE void hopper_linear_pieces(uint32_t (&pieces)[4], const hopper_linear_keys &keys, uint64_t four,
+                                    uint32_t apart, uint32_t limit) {
+  const hopper_linear_upper upper = hopper_linear_load_upper(keys, static_cast<uint32_t>(four >> 32));
   FA_NO_UNROLL
-  for (int i = 0; i < 16; i += AT_ONCE) { /* row 8 n + e, i = 2 n + e */
-    const uint64_t seed = dropout_seed_of(f); /* again: there is no register to keep it in */
-    uint32_t words[AT_ONCE][4];
-    hopper_linear_words<AT_ONCE, WHOLE>(words, seed, index + static_cast<uint64_t>(i / 2 * 8 + i % 2) * keys, keys);
+  for (int row = 48; row >= 0; row -= 16) { /* the bits of the last ones move as others come */
     FA_UNROLL
-    for (int k = 0; k < AT_ONCE; ++k) {
-      const int n = i / 2, e = AT_ONCE == 2 ? k : i % 2;
-      FA_UNROLL
-      for (int j = 0; j < 4; ++j)
-        if (words[k][j] >= f.dropout_limit) pieces[j] |= 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2);
-    }
+    for (int j = 0; j < 4; ++j) pieces[j] >>= 2;
+    uint32_t lower[4];
+    FA_UNROLL
+    for (int i = 0; i < 4; ++i) /* of row 8 n + e, i = 2 n + e */
+      lower[i] = static_cast<uint32_t>(four) + static_cast<uint32_t>(row + i / 2 * 8 + i % 2) * apart;
+    const hopper_linear_calls<typename hopper_linear_x<KEPT>::type, 4> calls(
+        lower, KEPT ? keys : hopper_linear_recomputed(keys), upper);
+    FA_UNROLL
+    for (int i = 0; i < 16; ++i)
+      or_if_at_least(pieces[i % 4], 1u << hopper_drop_bit(i / 8, 0, i / 4 % 2), calls.word(i / 4, i % 4), limit);
+  }
+}
+/* The same of any numbers. */
+FA_DEVICE void hopper_linear_any_pieces(uint32_t (&pieces)[4], const hopper_linear_keys &keys, uint64_t four,
+                                        uint32_t apart, uint32_t phase, uint32_t limit) {
+  FA_NO_UNROLL
+  for (int i = 0; i < 16; ++i) { /* row 8 n + e, i = 2 n + e */
+    const int n = i / 2, e = i % 2;
+    uint32_t words[4];
+    hopper_linear_any(words, keys, four + static_cast<uint64_t>(8 * n + e) * apart, phase);
+    FA_UNROLL
+    for (int j = 0; j < 4; ++j)
+      or_if_at_least(pieces[j], 1u << (16 * e + 8 * (n % 2) + 7 - n / 2 * 2), words[j], limit);
   }
 }
 
-/* The words of the two warps that hold them. AT_ONCE: calls whose rounds are interleaved. A consumer's keys are 8 apart, so that two lanes have half of a word each. row0,
+/* The words of the two warps that hold them. A consumer's keys are 8 apart, so that two lanes have half of a word each. row0,
  * key0: the first ones. to: as in hopper_drop_store. */
-template <int AT_ONCE>
-FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f, int batch, int head, int row0,
-                                       int key0, int lane) {
+template <bool KEPT>
+FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f, int batch, int head,
+                                       int row0, int key0, int lane) {
   const int four = lane / 4, column = lane % 4;
-  const uint64_t index =
-      linear_head(f, batch, head) +
-      static_cast<uint64_t>(row0 + 2 * column) * static_cast<uint64_t>(f.seqlen_k) + static_cast<uint64_t>(key0 + 4 * four);
-  uint32_t pieces[4];
-  if ((index & 3) == 0)
-    hopper_linear_pieces<AT_ONCE, true>(pieces, f, index);
+  const uint32_t apart = static_cast<uint32_t>(f.seqlen_k) / 4;
+  const uint64_t number = (linear_head(f, batch, head) >> 2) +
+                          static_cast<uint64_t>(row0 + 2 * column) * apart +
+                          static_cast<uint64_t>(key0 / 4 + four);
+  const uint32_t phase = hopper_linear_phase(f);
+  const hopper_linear_keys keys = hopper_linear_load_keys(f); /* again: there are no registers to keep them in */
+  uint32_t pieces[4] = {0, 0, 0, 0};
+  if (any_lane(phase != 0 || (number + 63ull * apart) >> 32 != number >> 32))
+    hopper_linear_any_pieces(pieces, keys, number, apart, phase, f.dropout_limit);
   else
-    hopper_linear_pieces<1, false>(pieces, f, index);
+    hopper_linear_pieces<KEPT>(pieces, keys, number, apart, f.dropout_limit);
   const bool second = four / 2 % 2; /* r = 1 */
   FA_UNROLL
   for (int i = 0; i < 2; ++i) {
@@ -147,6 +168,11 @@ FA_DEVICE void hopper_drop_linear_keys(uint32_t to, const fa_attention_params &f
   }
 }
 
+/* The place of a step's words. */
+template <class C> FA_DEVICE pipeline_state<C::DROP_STAGES> hopper_drop_place(pipeline_state<C::STAGES> pipe) {
+  return {pipe.n};
+}
+
 /* A warp's share of a step: every DROP_WARPS-th 32 keys, counted on from step to step, of which each has four times 32: step n
  * has those from number 4 n on, and a warp those whose number is its index modulo DROP_WARPS, the first of them index + 2 n.
  * Everything is recomputed here, since a producer has few registers. */
@@ -154,25 +180,27 @@ template <class C>
 FA_DEVICE void hopper_drop_step(const fa_backward_params &p, pipeline_state<C::STAGES> pipe, int key_block,
                                 int head, int block, int thread) {
   typedef hopper_backward_all_barriers<C> bar;
-  mbarrier_wait(bar::drop_empty(pipe.stage()), pipe.phase() ^ 1);
+  const auto place = hopper_drop_place<C>(pipe);
+  mbarrier_wait(bar::drop_empty(place.stage()), place.phase() ^ 1);
   static_assert(C::BN == 4 * 32, "the shares are as long as one another");
   const unsigned first = (thread / 32 - (4 - C::DROP_WARPS) + 2 * pipe.n) % C::DROP_WARPS;
   FA_NO_UNROLL
   for (int i = static_cast<int>(first); i < C::BN / 32; i += C::DROP_WARPS) {
-    const uint32_t to = shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + i * 256;
+    const uint32_t to = shared_base() + C::DROP_AT + place.stage() * C::DROP_BYTES + i * 256;
     if constexpr (C::LINEAR)
-      hopper_drop_linear_keys<C::DROP_UNROLLED ? 2 : 1>(
+      hopper_drop_linear_keys<C::DROP_UNROLLED>(
           to, p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(block) * C::BM,
-          key_block * C::BN + 32 * i, opaque(thread) % 32);
+          key_block * C::BN + 32 * i, opaque(thread) & 31); /* a register less */
     else
       hopper_drop_keys<C>(
           to, p.forward, dropout_of(p.forward, opaque(static_cast<int>(blockIdx.z)), opaque(head), opaque(thread) % 32),
           opaque(block) * (C::BM / 16), key_block * (C::BN / 32) + i, opaque(thread) % 32);
   }
-  mbarrier_arrive(bar::drop_full(pipe.stage()));
+  mbarrier_arrive(bar::drop_full(place.stage()));
 }
 
-/* Run by the last HOPPER_DROP_WARPS warps; with LOADER_DROPS the one before them takes part step by step (produce.cuh). */
+/* Run by the last HOPPER_DROP_WARPS warps; with LOADER_DROPS the one before them takes part step by step (produce.cuh), or with
+ * LOADS_ALONE as they do. */
 template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params &p, int thread) {
   const fa_attention_params &f = p.forward;
   const hopper_key_blocks<C> keys;
@@ -193,8 +221,9 @@ template <class C> FA_DEVICE void hopper_backward_drop(const fa_backward_params 
 /* A consumer's word, whose place the caller gives back. thread: among the 256 consumer threads. */
 template <class C> FA_DEVICE uint32_t hopper_load_drop_bits(pipeline_state<C::STAGES> pipe, int thread) {
   typedef hopper_backward_all_barriers<C> bar;
-  mbarrier_wait(bar::drop_full(pipe.stage()), pipe.phase());
-  return load_shared4(shared_base() + C::DROP_AT + pipe.stage() * C::DROP_BYTES + thread * 4);
+  const auto place = hopper_drop_place<C>(pipe);
+  mbarrier_wait(bar::drop_full(place.stage()), place.phase());
+  return load_shared4(shared_base() + C::DROP_AT + place.stage() * C::DROP_BYTES + thread * 4);
 }
 
 template <class C> FA_DEVICE void hopper_drop_p(uint32_t (&p_frag)[C::BM / 16][4], uint32_t kept) {

@@ -10,7 +10,8 @@
  *   dQ = dS K needs dS of both warpgroups, through shared memory; it is added to what is in memory: dq.cuh.
  *
  * In the producer warpgroup one thread issues bulk copies, one warp loads LSE and delta, and two add dQ to
- * memory or work out dropout, in which with LOADER_DROPS the one of LSE takes part. Who adds dQ also keeps the
+ * memory or work out dropout, in which with LOADER_DROPS the one of LSE takes part, or with LOADS_ALONE the first warp loads
+ * those, too, and three work out dropout. Who adds dQ also keeps the
  * order of blocks in deterministic calls; where the consumers add it, that is the warp of LSE and delta.
  *
  * Shared memory, in panels of 64 columns (128 bytes, 128-byte swizzle): K, V, two stages each of Q, dO and dS
@@ -112,8 +113,12 @@ FA_DEVICE void hopper_backward_of(const fa_hopper_backward_params &p, const hopp
   sync_block();
   if (group == 0) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if (thread == 0) hopper_backward_produce_tiles<C>(p, maps);
-    if (warp == 1) {
+    if constexpr (C::LOADS_ALONE) {
+      if (warp == 0) hopper_backward_produce_rows<C>(p, thread);
+    } else {
+      if (thread == 0) hopper_backward_produce_tiles<C>(p, maps);
+    }
+    if (!C::LOADS_ALONE && warp == 1) {
       if (!C::DQ_COPIES && C::DQ_SEMAPHORE && p.b.dq_semaphore)
         hopper_backward_produce_ordered<C>(p.b, thread % 32);
       else
@@ -123,7 +128,7 @@ FA_DEVICE void hopper_backward_of(const fa_hopper_backward_params &p, const hopp
       if (warp >= 2) hopper_backward_add_dq<C>(p.b, maps, warp - 2, thread % 32);
     }
     if constexpr (C::DROPOUT) {
-      if (warp >= 4 - HOPPER_DROP_WARPS) hopper_backward_drop<C>(p.b, thread);
+      if (warp >= 4 - (C::LOADS_ALONE ? C::DROP_WARPS : HOPPER_DROP_WARPS)) hopper_backward_drop<C>(p.b, thread);
     }
   } else {
     registers_up<C::CONSUMER_REGISTERS>();

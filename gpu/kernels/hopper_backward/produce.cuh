@@ -1,5 +1,5 @@
 /* The producers of the main backward kernel for sm_90a: one thread issues bulk copies of K, V, Q and dO, one
- * warp loads LSE and delta. */
+ * warp loads LSE and delta; with LOADS_ALONE the same warp does both. */
 #ifndef FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 #define FA_GPU_KERNELS_HOPPER_BACKWARD_PRODUCE_CUH
 
@@ -86,6 +86,28 @@ FA_DEVICE void hopper_backward_produce_tiles(const fa_hopper_backward_params &p,
   }
 }
 
+/* Both of a row tile, by warp 0: Q and dO while LSE and delta are on their way. */
+template <class C> FA_DEVICE void hopper_backward_produce_rows(const fa_hopper_backward_params &p, int lane) {
+  const fa_attention_params &f = p.b.forward;
+  pipeline_state<C::STAGES> pipe;
+  const hopper_key_blocks<C> keys;
+  if (!keys.is_there(p.b)) return;
+  if (lane == 0) hopper_backward_load_kv<C>(p, hopper_load_key_tile<C>(p.b, keys.block(p.b)));
+  FA_NO_UNROLL
+  for (int n = 0; n < f.heads_per_kv; ++n) {
+    const int head = hopper_first_head<C>(p.b) + n;
+    const auto tiles = hopper_row_tiles<C>(f, hopper_load_key_tile<C>(p.b, keys.block(p.b)), head);
+    FA_NO_UNROLL
+    for (int i = tiles.begin(); i < tiles.end(); ++i) {
+      hopper_backward_load_lse_delta<C>(p.b, pipe, hopper_grid_batch<C>(p.b), head, tiles.at(i), lane, [&] {
+        if (lane == 0)
+          hopper_backward_load_q_do<C>(p, pipe, hopper_load_key_tile<C>(p.b, keys.block(p.b)), head, tiles.at(i).tile);
+      });
+      pipe.next();
+    }
+  }
+}
+
 /* Warp 1. */
 template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_backward_params &p, int lane) {
   const fa_attention_params &f = p.forward;
@@ -99,7 +121,7 @@ template <class C> FA_DEVICE void hopper_backward_produce_lse_delta(const fa_bac
       FA_NO_UNROLL
       for (int i = tiles.begin(); i < tiles.end(); ++i) {
         hopper_backward_load_lse_delta<C>(p, pipe, hopper_grid_batch<C>(p), head, tiles.at(i), lane);
-        if constexpr (C::LOADER_DROPS)
+        if constexpr (C::LOADER_DROPS && !C::LOADS_ALONE)
           hopper_drop_step<C>(p, pipe, keys.block(p), opaque(head), tiles.at(i).tile, opaque(32 + lane));
         pipe.next();
       }

@@ -85,7 +85,7 @@ FA_DEVICE void hopper_compute_p_ds(const fa_backward_params &p, uint32_t (&p_fra
   if constexpr (C::EARLY_ROWS)
     hopper_load_rows<0, C::BM / 16>(row_values, rows + C::ROW_BYTES); /* half: there are no more registers */
   wgmma_wait<C::LATE_DV ? 0 : 1>(dp);
-  if constexpr (C::DROPOUT) hopper_release(hopper_backward_all_barriers<C>::drop_empty(pipe.stage()), thread);
+  if constexpr (C::DROPOUT) hopper_release(hopper_backward_all_barriers<C>::drop_empty(hopper_drop_place<C>(pipe).stage()), thread);
   if constexpr (C::EARLY_ROWS) {
     hopper_load_rows<C::BM / 16, C::BM / 8>(row_values, rows + C::ROW_BYTES);
     hopper_compute_ds_with<C>(dp, s, row_values);
@@ -106,8 +106,9 @@ FA_DEVICE void hopper_store_group_ds(const uint32_t (&ds)[C::BM / 16][4], pipeli
                                      int group, int thread) {
   if constexpr (C::LAG)
     mbarrier_wait(hopper_backward_all_barriers<C>::ds_empty(pipe.stage()), pipe.phase() ^ 1);
-  /* & 31: the compiler knows the sign, and needs a register less, of which some kernels have none left; others are slower */
-  const int lane = C::LOADER_DROPS ? thread & 31 : thread % 32;
+  /* & 31: the compiler knows the sign, and needs a register less, of which some kernels have none left; others are slower, or
+   * need one more */
+  const int lane = C::LOADER_DROPS && !C::LINEAR ? thread & 31 : thread % 32;
   hopper_store_ds<C>(shared_base() + C::DS_AT + pipe.stage() * C::DS_BYTES, ds, 64 * group + thread / 32 * 16, lane);
 }
 

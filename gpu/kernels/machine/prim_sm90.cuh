@@ -48,6 +48,9 @@
  *   stmatrix_x4(shared, r)                      the reverse of ldmatrix_x4 (prim.cuh): each lane gives the
  *                                               address of a row
  *   stmatrix_x4_trans(shared, r)                and of ldmatrix_x4_trans
+ *   or_if_at_least(to, bits, x, limit)          to |= bits where x >= limit, by two instructions
+ *   word_as_double(x)                           bits of a double that has x for its lower word: 2^84 + 2^32 x
+ *   multiply_double<F>(x)                       the same of the upper word of x's product with F, by the pipe of doubles
  *   multiply_wide(a, b)                         the 64 bits of a product, by one instruction whatever the factors are
  *
  * Clusters: blocks that run together (neighbours in grid x), with ranks from 0 on. A block may access another

@@ -46,6 +46,16 @@ FA_DEVICE uint32_t in_uniform_register(uint32_t x) {
 FA_DEVICE uint64_t multiply_wide(uint32_t a, uint32_t b) {
   return static_cast<uint64_t>(a) * b;
 }
+FA_DEVICE uint64_t word_as_double(uint32_t word) {
+  return 0x4530000000000000u | word;
+}
+/* What is no such double gives another one's product, or none. */
+template <uint32_t FACTOR> FA_DEVICE uint64_t multiply_double(uint64_t x) {
+  return ((x - word_as_double(0)) * FACTOR >> 32) + word_as_double(0);
+}
+FA_DEVICE void or_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit) {
+  if (x >= limit) to |= bits;
+}
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4], FA_FROM) {
   vec4 row;
   fa_simt_stmatrix_row(reinterpret_cast<uint32_t *>(&row), r, false, FA_AT);

@@ -39,6 +39,22 @@ FA_DEVICE uint64_t multiply_wide(uint32_t a, uint32_t b) {
   asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
   return product;
 }
+FA_DEVICE uint64_t word_as_double(uint32_t word) {
+  return 0x4530000000000000u | word;
+}
+/* 2^84 plus a product of 64 bits, rounded to zero, has lost the product's lower word, and has the upper one for its lower. */
+template <uint32_t FACTOR> FA_DEVICE uint64_t multiply_double(uint64_t x) {
+  uint64_t product;
+  asm("{ .reg .f64 d; mov.b64 d, %1; fma.rz.f64 d, d, %2, %3; mov.b64 %0, d; }"
+      : "=l"(product)
+      : "l"(x), "d"(FACTOR * 0x1p-32), "d"(0x1p84 - FACTOR * 0x1p52));
+  return product;
+}
+FA_DEVICE void or_if_at_least(uint32_t &to, uint32_t bits, uint32_t x, uint32_t limit) {
+  asm("{ .reg .pred is; setp.ge.u32 is, %2, %3; @is or.b32 %0, %0, %1; }"
+      : "+r"(to)
+      : "r"(bits), "r"(x), "r"(limit));
+}
 FA_DEVICE void stmatrix_x4(uint32_t shared, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3])
