@@ -1,5 +1,5 @@
-/* Runs hopper_probe.cu on a GPU: every product of the kernels for sm_90a, and boxes copied into and out of
- * shared memory. usage: hopper_probe [CUBIN]; without one it only tells whether there is a suitable GPU.
+/* Runs hopper_probe.cu on a GPU: every product of the kernels for sm_90a, boxes copied into and out of shared
+ * memory, and products of words by the pipe of doubles. usage: hopper_probe [CUBIN]; without one it only tells whether there is a suitable GPU.
  * Exit: 77 there is none. */
 #include "cases/base/rng.h"
 #include "gpu/cuda/run.h"
@@ -51,6 +51,14 @@ static void check_form(const char *name) {
   }
   context.driver->cuMemcpyDtoH(&wrong, memory, sizeof wrong);
   CHECK_MSG(wrong == 0, "%s: %g threads have something else", name, wrong);
+}
+
+static void check_double(void) {
+  unsigned wrong = 0;
+  context.driver->cuMemcpyHtoD(memory, &wrong, sizeof wrong);
+  launch("probe_double", 0, &(struct { CUdeviceptr wrong; }){memory});
+  context.driver->cuMemcpyDtoH(&wrong, memory, sizeof wrong);
+  CHECK_MSG(wrong == 0, "%u products of words by doubles are not those of integers", wrong);
 }
 
 /* A tensor of 136 x 77 x 3 x 2 at 512 KiB, of numbers by position. */
@@ -216,6 +224,7 @@ int main(int argc, char **argv) {
   FA_ALL_FORMS
 #undef FA_FORM
   check_boxes();
+  check_double();
   context.driver->cuMemFree(memory);
   context.driver->cuLibraryUnload(library);
   fa_cuda_context_close(&context);

@@ -1,4 +1,5 @@
-/* What a bulk copy writes to shared memory, and what it reads from there, byte for byte. */
+/* What a bulk copy writes to shared memory, and what it reads from there, byte for byte; products by the pipe of doubles. */
+#include "gpu/kernels/hopper/linear.cuh"
 #include "tests/kernels/descriptor_forms.cuh"
 
 using namespace fa;
@@ -58,6 +59,24 @@ __device__ static uint64_t core_descriptor(uint32_t shared) {
 /* Four bytes of a row from k on. */
 __device__ static uint32_t word_of(const uint8_t *row, int k) {
   return *(const uint32_t *)(row + k);
+}
+
+/* Products of words by the pipe of doubles against whole ones, of 2^20 words spread out and of those around powers of two. */
+struct double_params {
+  unsigned *wrong;
+};
+template <uint32_t FACTOR> __device__ static unsigned wrong_product(uint32_t word) {
+  const uint64_t got = fa::multiply_double<FACTOR>(fa::word_as_double(word));
+  return got != fa::word_as_double(static_cast<uint32_t>(static_cast<uint64_t>(word) * FACTOR >> 32));
+}
+__device__ static unsigned wrong_products(uint32_t word) {
+  return wrong_product<fa::PHILOX_FACTOR_X>(word) + wrong_product<fa::PHILOX_FACTOR_Z>(word);
+}
+extern "C" __global__ void probe_double(const __grid_constant__ double_params p) {
+  unsigned wrong = 0;
+  for (uint32_t i = threadIdx.x; i < 1u << 20; i += blockDim.x) wrong += wrong_products(i * 4099u);
+  for (uint32_t i = threadIdx.x; i < 32 * 128; i += blockDim.x) wrong += wrong_products((1u << i % 32) + i / 32 - 64);
+  atomicAdd(p.wrong, wrong);
 }
 
 #define FP8_PROBE(name, type)                                                                                \
