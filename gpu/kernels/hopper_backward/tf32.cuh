@@ -195,10 +195,7 @@ template <class C> FA_DEVICE void hopper_tf32_backward(const fa_memeff_backward_
   sync_block();
   if (uniform(thread / 128) == C::GROUPS) {
     registers_down<C::PRODUCER_REGISTERS>();
-    if constexpr (C::PAIRED)
-      hopper_tf32_backward_produce_pairs<C>(p, t, steps, thread % 128);
-    else
-      hopper_tf32_backward_produce<C>(p, t, steps, thread % 128);
+    hopper_tf32_backward_produce<C>(p, t, steps, thread % 128);
   } else {
     registers_up<C::CONSUMER_REGISTERS>();
     hopper_tf32_backward_consume<C>(p, t, steps, key0, thread);
