@@ -35,8 +35,8 @@ template <int D_, int BN_, int SLOTS_> struct hopper_tf32_backward_config {
   static constexpr int BATCHES = D / 64 * (BN / 32); /* that a tile is produced in */
   static constexpr int BATCH =
       D == 64 ? 2 : 1; /* eights of depth whose A is split before their products are issued */
-  static constexpr int PRODUCER_REGISTERS = 88,
-                       CONSUMER_REGISTERS = 208; /* of the 168 that each is launched with */
+  static constexpr int PRODUCER_REGISTERS = D == 64 ? 104 : 88,
+                       CONSUMER_REGISTERS = D == 64 ? 200 : 208; /* of the 168 that each is launched with */
   static_assert(PRODUCER_REGISTERS + GROUPS * CONSUMER_REGISTERS <= 3 * 168, "who wants more waits for ever");
   static_assert(D == 64 || D == 128, "the producers' shares of a tile are given for these");
   static_assert(SLOTS <= 8, "a step's values are kept for four steps");
