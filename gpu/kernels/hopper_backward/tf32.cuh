@@ -103,7 +103,8 @@ FA_DEVICE void hopper_tf32_step(typename C::key_tile &dk, typename C::key_tile &
   hopper_tf32_products<C, C::BN / 8, C::COL_PANEL, C::PART_BYTES, true>(dv, a, take(),
                                                                         hopper_tf32_weights<C>(s), nothing);
   slot.next();
-  named_sync<128>(1 + c.group); /* all have dQ of the step before */
+  /* All have dQ of the step before. With fewer tiles of room than a step has, the wait for this one sees to it as well. */
+  named_sync<128>(1 + c.group);
   hopper_tf32_products<C, C::BN / 8, C::COL_PANEL, C::PART_BYTES, true>(
       dk, a, take(), hopper_tf32_gradients<C>(ds, C::ds(c.group), here()), give_before);
   slot.next();
