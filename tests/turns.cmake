@@ -5,7 +5,7 @@ set(FA_TURNS 4)
 # Without sanitizers: what tries the tests themselves and has to compile much first, other compilers, other people's packages, and packing.
 # About equal sums; day 0 has less, because .ci/run compiles the kernels with sanitizers then.
 set(FA_TURN_0 flex_nvcc host_kernels nvrtc_compiles)
-set(FA_TURN_1 barriers case_files_host2 simulated simulated_quantized wheel)
+set(FA_TURN_1 barriers case_files_host2 simulated simulated_amax simulated_four_bits simulated_quantized simulated_scaled_o wheel)
 set(FA_TURN_2 case_files_hopper deb explain_campaign mutants)
 set(FA_TURN_3 findings_reproduce python_adapters python_package)
 # Of these a day tries half as much as of others: each item is compiled.
